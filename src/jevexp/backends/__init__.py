@@ -1,0 +1,1 @@
+"""Providers of decisions, one file each behind one protocol."""

@@ -1,0 +1,1 @@
+"""Plain data and rules: no input or output, no framework."""

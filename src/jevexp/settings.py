@@ -1,0 +1,312 @@
+"""The composed configuration as one frozen, validated object.
+
+Hydra and OmegaConf stop here: everything below reads these models. Every key is listed, an unknown
+one is refused, and a secret appears only as the name of the environment variable that holds it.
+"""
+
+import difflib
+import hashlib
+import types
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from jevexp.domain.json import dumps
+from jevexp.errors import InputError
+
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Usd = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+EnvironmentVariable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+# One path segment: what names are made of that become part of a directory's name.
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+
+
+class Model(BaseModel):
+    """Base of all settings: frozen, unknown keys refused, numbers and texts never mixed up."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class PinnedFile(Model):
+    """One task file at its pin: `path` inside the repository, and what its bytes must be."""
+
+    path: str
+    sha256: Sha256
+    bytes: Annotated[int, Field(gt=0)]
+    tasks: Annotated[int, Field(gt=0)]
+
+
+class Dataset(Model):
+    """Which tasks are put to the model. Exactly one source: pinned files, shipped ones, a path."""
+
+    name: Name
+    source: Literal["pinned", "shipped", "local"]
+    title: str | None = None
+    licence: str | None = None
+    repository: str | None = None
+    commit: str | None = None
+    base_url: str | None = None
+    files: tuple[PinnedFile, ...] = ()
+    dataset_hash: Sha256 | None = None
+    path: str | None = None
+    sha256: Sha256 | None = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if self.source == "local" and not self.path:
+            raise ValueError("path: missing; give dataset.path=FILE, a JSON Lines file of tasks")
+        if self.source != "local" and self.sha256:
+            raise ValueError("sha256: only dataset=local takes one; a pin has its own")
+        return self
+
+
+class WeightsPackage(Model):
+    """A Python distribution that ships the weights, and how a person installs it."""
+
+    name: str
+    install: str
+
+
+class WeightFile(Model):
+    """One file of weights, as claimed. Null means: not claimed."""
+
+    file: str | None = None
+    path: str | None = None
+    sha256: Sha256 | None = None
+    bytes: Annotated[int, Field(gt=0)] | None = None
+    repository: str | None = None
+    revision: str | None = None
+
+
+class Weights(WeightFile):
+    """The model's main weights; `package` names a distribution that ships them."""
+
+    package: WeightsPackage | None = None
+
+
+class Quantization(Model):
+    """The claimed quantization: its usual name and the header's file type."""
+
+    label: str | None = None
+    ftype: str | None = None
+    note: str | None = None
+
+
+class ModelIdentity(Model):
+    """Who is asked: the alias that the provider is sent, and what is claimed to be behind it."""
+
+    name: Name
+    alias: Annotated[str, Field(min_length=1)]
+    weights: Weights = Weights()
+    quantization: Quantization = Quantization()
+    files: dict[str, WeightFile] = {}
+
+
+class FakeBackend(Model):
+    """An offline provider for tests and dry runs; it is told the answers it should give."""
+
+    kind: Literal["fake"]
+    name: Name
+    mode: Literal["uniform", "script", "noise"]
+    script: str | None
+    accuracy: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+    seed: int
+    latency_s: Annotated[float, Field(ge=0, le=60, allow_inf_nan=False)]
+
+    @model_validator(mode="after")
+    def _script_given(self) -> Self:
+        if (self.mode == "script") != (self.script is not None):
+            raise ValueError("script: a file goes with mode=script, and only with it")
+        return self
+
+
+class LlamaServer(Model):
+    """Where a llama.cpp server is, or how to start one.
+
+    With `base_url` an existing server is used. Without it a server is started for `gguf`, else for
+    the model's own weights; where the model has none here, the server at llama.cpp's default
+    address is used.
+    """
+
+    base_url: Annotated[str, Field(pattern=r"^https?://")] | None
+    gguf: str | None
+    key_env: EnvironmentVariable | None
+    context: Annotated[int, Field(ge=64)]
+    threads: Annotated[int, Field(ge=1)] | None
+    slots: Annotated[int, Field(ge=1)]
+    cache_type_k: str
+    cache_type_v: str
+    gpu_layers: Annotated[int, Field(ge=-1)]
+    start_timeout_s: Seconds
+
+    @model_validator(mode="after")
+    def _one_server(self) -> Self:
+        if self.base_url and self.gguf:
+            raise ValueError("gguf: base_url names a running server; give one of the two")
+        return self
+
+
+class LlamaTemplate(Model):
+    """How a question becomes a prompt: options for the server's own chat template."""
+
+    kwargs: dict[str, Any]
+
+
+class LlamaReadout(Model):
+    """How the distribution is read; `bias` is added to every candidate's logit."""
+
+    bias: Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)]
+    extra_probs: Annotated[int, Field(ge=0, le=100)]
+
+
+class LlamaCppBackend(Model):
+    """Any GGUF model on any llama.cpp server, one next-token distribution a decision."""
+
+    kind: Literal["llama_cpp"]
+    name: Name
+    server: LlamaServer
+    template: LlamaTemplate
+    readout: LlamaReadout
+    connect_timeout_s: Seconds
+    request_timeout_s: Seconds
+
+
+Backend = Annotated[FakeBackend | LlamaCppBackend, Field(discriminator="kind")]
+
+
+class Caps(Model):
+    """What a run may spend. `ledger` null: inside the run or the sweep."""
+
+    name: Name
+    cap_usd: Usd
+    reserve_usd: Usd
+    limit: Annotated[int, Field(ge=1)] | None
+    ledger: str | None
+    reason: str | None
+
+    @model_validator(mode="after")
+    def _reason_given(self) -> Self:
+        if self.reserve_usd == 0 and not self.reason:
+            raise ValueError("reason: reserving nothing needs a reason, which the manifest keeps")
+        return self
+
+
+class Pricing(Model):
+    """A route's list price in US dollars per million tokens; null means unknown."""
+
+    name: Name
+    input_per_m: Usd | None
+    output_per_m: Usd | None
+    basis: str | None
+    source: str | None
+
+
+class Harness(Model):
+    """Which implementation of the benchmark's protocol runs the tasks."""
+
+    name: Literal["native"]
+
+
+class Tracking(Model):
+    """Where finished runs are logged. `uri` null: an SQLite database under the outputs folder."""
+
+    kind: Literal["mlflow", "none"]
+    uri: str | None
+    experiment: Annotated[str, Field(min_length=1)]
+    raw_evidence: bool
+    timeout_s: Seconds
+
+
+class Settings(Model):
+    """One run, completely described."""
+
+    dataset: Dataset
+    backend: Backend
+    model: ModelIdentity
+    caps: Caps
+    pricing: Pricing
+    harness: Harness
+    tracking: Tracking
+    outputs: Annotated[str, Field(min_length=1)]
+
+    @classmethod
+    def of(cls, composed: dict[str, Any]) -> Self:
+        """Validate a composed configuration.
+
+        Raises:
+            InputError: naming the field, what was found and what is expected.
+        """
+        try:
+            # Lists become tuples and integers become floats, as YAML means them; nothing else is
+            # converted, so that a number in quotes is a mistake and not a number.
+            return cls.model_validate_json(dumps(composed))
+        except ValueError as error:
+            if isinstance(error, ValidationError):
+                raise InputError(explain(error)) from error
+            raise InputError(_first_non_finite(composed)) from error
+
+    def resolved(self) -> dict[str, Any]:
+        """The configuration as plain JSON, every default filled in."""
+        return self.model_dump(mode="json")
+
+    @property
+    def config_hash(self) -> str:
+        """SHA-256 of the resolved configuration in canonical JSON."""
+        return hashlib.sha256(dumps(self.resolved(), sort_keys=True).encode()).hexdigest()
+
+
+def explain(error: ValidationError) -> str:
+    """One line for the first thing that is wrong: field, finding, way out."""
+    first = error.errors()[0]
+    # A discriminated union adds its tag to the location; a person never typed it.
+    location = [str(part) for part in first["loc"]]
+    if location[0] == "backend":
+        del location[1:2]
+    field = ".".join(location)
+    if first["type"] == "extra_forbidden":
+        return unknown_field(field)
+    if first["type"] == "missing":
+        return f"{field}: missing; set {field}=VALUE"
+    message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "value_error":
+        # Our own validators begin with the field below the model they check.
+        return f"{field}.{message}" if field else message
+    return f"{field}: {message[0].lower()}{message[1:]}, found {first['input']!r}"
+
+
+def unknown_field(field: str) -> str:
+    """One line for a field that does not exist, with the nearest ones that do."""
+    known = list(field_names(Settings))
+    near = difflib.get_close_matches(field, known, n=1, cutoff=0.6)
+    hint = f"; did you mean {near[0]}?" if near else "; see `jevexp --cfg job` for all fields"
+    return f"{field}: no such field{hint}"
+
+
+def field_names(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    """Every dotted field name below `model`, its groups included."""
+    for name, field in model.model_fields.items():
+        dotted = f"{prefix}{name}"
+        yield dotted
+        for part in _models_in(field.annotation):
+            yield from field_names(part, f"{dotted}.")
+
+
+def _models_in(annotation: Any) -> Iterable[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    if get_origin(annotation) in (Union, types.UnionType, Annotated):
+        return [model for part in get_args(annotation) for model in _models_in(part)]
+    return []
+
+
+def _first_non_finite(value: Any, path: str = "") -> str:
+    """Name the first number that JSON has no word for."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            if found := _first_non_finite(part, f"{path}.{key}" if path else str(key)):
+                return found
+    elif isinstance(value, float) and value - value != 0:
+        return f"{path}: expected a finite number, found {value}"
+    return ""
