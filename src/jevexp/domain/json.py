@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 # A recursive alias would say more, but every reader has to narrow it again.
@@ -42,3 +43,20 @@ def _finite(digits: str) -> float:
     if math.isinf(number):
         raise ValueError(f"{digits} is too large for a number")
     return number
+
+
+def representable(value: JSON) -> JSON:
+    """`value` with everything that JSON has no word for replaced by its `repr`.
+
+    For evidence about an in-process provider that returned NaN or an object: what came back is
+    kept readable instead of lost.
+    """
+    if isinstance(value, Mapping):
+        return {str(key): representable(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [representable(part) for part in value]
+    if value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    return repr(value)

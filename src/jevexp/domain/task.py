@@ -86,14 +86,14 @@ class Task(BaseModel):
         return self.question.type
 
     @property
-    def scorable(self) -> bool:
-        """Whether an answer can be right or wrong."""
-        return self.expected is not None and not (self.provenance or {}).get("exclude_reason")
+    def gold(self) -> str | None:
+        """The expected label as text, or None where no truth is known."""
+        return None if self.expected is None else str(self.expected)
 
     @property
-    def gold(self) -> str | None:
-        """The expected label as text, or None where the task is never scored."""
-        return str(self.expected) if self.scorable else None
+    def scorable(self) -> bool:
+        """Whether the task counts in scores: it has a truth and is not excluded."""
+        return self.expected is not None and not (self.provenance or {}).get("exclude_reason")
 
     def canonical(self) -> dict[str, Any]:
         """All nine fields, defaults filled in, as they enter the dataset hash."""

@@ -1,0 +1,6 @@
+"""The output directory: what a run leaves behind, and how it is read again."""
+
+from jevexp.evidence.directory import RunDirectory
+from jevexp.evidence.manifest import Manifest, RunStatus
+
+__all__ = ["Manifest", "RunDirectory", "RunStatus"]

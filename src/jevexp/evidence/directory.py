@@ -1,0 +1,143 @@
+"""One run's directory: fresh, append-only while it runs, complete when it is closed."""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, Self
+
+from jevexp.domain.json import dumps, loads
+from jevexp.domain.record import Record
+from jevexp.errors import InputError
+from jevexp.evidence.files import replace, sync_directory, write_durably, write_new
+from jevexp.evidence.manifest import Manifest
+
+RESULTS = "results.jsonl"
+RAW = "raw"
+LEDGER = "ledger.jsonl"
+MANIFEST = "manifest.json"
+SUMMARY = "summary.json"
+CHECKSUMS = "checksums.sha256"
+LOG = "run.log"
+SERVER_LOG = "server.log"
+# What the launcher makes before the run gets its directory.
+LAUNCHER_FILES = frozenset({".hydra", LOG})
+
+
+class RunDirectory:
+    """The directory of one run, for writing by its runner and reading by everybody else."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._results: IO[bytes] | None = None
+
+    @classmethod
+    def create(cls, path: Path) -> Self:
+        """Claim a fresh directory and open its results for writing.
+
+        A directory that holds only what the launcher writes is fresh.
+
+        Raises:
+            InputError: something else is there already; nothing was touched.
+        """
+        path.mkdir(parents=True, exist_ok=True)
+        if found := sorted({entry.name for entry in path.iterdir()} - LAUNCHER_FILES):
+            raise InputError(
+                f"{path}: holds {found[0]!r} already; every run needs a fresh directory"
+            )
+        directory = cls(path)
+        directory.raw.mkdir()
+        # Exclusive: of two runs that chose one directory, exactly one goes on.
+        directory._results = (path / RESULTS).open("xb")
+        sync_directory(path)
+        return directory
+
+    @property
+    def raw(self) -> Path:
+        """The folder of raw evidence, one file a task."""
+        return self.path / RAW
+
+    def write_raw(self, task_id: str, text: str) -> str:
+        """Keep a task's request and response, named by the hash of its id.
+
+        Returns:
+            The SHA-256 of the written bytes.
+
+        Raises:
+            FileExistsError: this task has raw evidence already.
+        """
+        data = text.encode()
+        name = hashlib.sha256(task_id.encode()).hexdigest()
+        write_new(self.raw / f"{name}.json", data)
+        return hashlib.sha256(data).hexdigest()
+
+    def append(self, record: Record) -> None:
+        """Append a record and force it to disk."""
+        if self._results is None:
+            raise ValueError(f"{self.path}: the results are closed")
+        write_durably(self._results, dumps(record.line()).encode() + b"\n")
+
+    def records(self) -> Iterator[Record]:
+        """The records in the order they were made.
+
+        A last line without its end, which a killed process leaves, is not a record.
+
+        Raises:
+            ValueError: naming the line that is not a record.
+        """
+        path = self.path / RESULTS
+        with path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                if not line.endswith(b"\n"):
+                    return
+                try:
+                    yield Record.model_validate(loads(line))
+                except ValueError as error:
+                    raise ValueError(f"{path}:{number}: not a record: {error}") from error
+
+    def write_manifest(self, manifest: Manifest) -> None:
+        """Write the manifest, replacing an earlier one in one step."""
+        self._write_json(MANIFEST, manifest.model_dump(mode="json"))
+
+    def read_manifest(self) -> Manifest:
+        """Read the manifest.
+
+        Raises:
+            InputError: there is none, or it is not a manifest.
+        """
+        path = self.path / MANIFEST
+        try:
+            return Manifest.model_validate(loads(path.read_bytes()))
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror}; is this a run directory?") from error
+        except ValueError as error:
+            raise InputError(f"{path}: not a manifest: {error}") from error
+
+    def write_summary(self, summary: dict[str, Any]) -> None:
+        """Write the summary, replacing an earlier one in one step."""
+        self._write_json(SUMMARY, summary)
+
+    def read_summary(self) -> dict[str, Any] | None:
+        """Read the summary; None where a run ended without one."""
+        path = self.path / SUMMARY
+        summary: dict[str, Any] | None = loads(path.read_bytes()) if path.is_file() else None
+        return summary
+
+    def close(self) -> None:
+        """Close the results; nothing can be appended any more."""
+        if self._results is not None:
+            self._results.close()
+            self._results = None
+
+    def seal(self) -> None:
+        """Write the checksums of every file, in the format of `sha256sum -c`. Comes last."""
+        lines = []
+        for path in sorted(self.path.rglob("*")):
+            if path.is_file() and path.name != CHECKSUMS:
+                with path.open("rb") as file:
+                    digest = hashlib.file_digest(file, "sha256").hexdigest()
+                lines.append(f"{digest}  {path.relative_to(self.path).as_posix()}\n")
+        write_new(self.path / CHECKSUMS, "".join(lines).encode())
+        sync_directory(self.path)
+
+    def _write_json(self, name: str, value: dict[str, Any]) -> None:
+        replace(self.path / name, dumps(value, indent=2).encode() + b"\n")

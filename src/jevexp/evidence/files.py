@@ -1,0 +1,40 @@
+"""Writing files so that a crash leaves the old state or the new one, and never half of either."""
+
+import os
+from pathlib import Path
+from typing import IO
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory durable, as fsync does for a file's bytes."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_durably(file: IO[bytes], data: bytes) -> None:
+    """Write all of `data` and force it to disk."""
+    file.write(data)
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def write_new(path: Path, data: bytes) -> None:
+    """Write a file that must not exist yet.
+
+    Raises:
+        FileExistsError: it exists; nothing was touched.
+    """
+    with path.open("xb") as file:
+        write_durably(file, data)
+
+
+def replace(path: Path, data: bytes) -> None:
+    """Replace a file's content in one step: readers see all of the old or all of the new."""
+    temporary = path.with_name(f".{path.name}.new")
+    with temporary.open("wb") as file:
+        write_durably(file, data)
+    temporary.replace(path)
+    sync_directory(path.parent)

@@ -1,0 +1,110 @@
+"""The manifest: what a run was, in one file that tells the truth however the run ended."""
+
+from enum import StrEnum
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+MANIFEST_VERSION = 1
+
+
+class RunStatus(StrEnum):
+    """How far a run is, or how it ended."""
+
+    RUNNING = "running"
+    """Under way, or killed before it could say otherwise."""
+    COMPLETE = "complete"
+    """Every requested task was answered with a valid distribution."""
+    INCOMPLETE = "incomplete"
+    """Tasks failed, were invalid, or were never attempted."""
+    INTERRUPTED = "interrupted"
+    """A signal ended it."""
+    CRASHED = "crashed"
+    """An error ended it; `error` names its class."""
+
+
+class Section(BaseModel):
+    """Part of a manifest; a field that a newer version added is kept and not understood."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+
+class Software(Section):
+    """What ran: versions, interpreter, platform, and the state of jevexp's own checkout."""
+
+    jevexp: str
+    git_commit: str | None
+    git_dirty: bool | None
+    python: str
+    platform: str
+    packages: dict[str, str | None]
+
+
+class Config(Section):
+    """The resolved configuration, its SHA-256, and the overrides that a person typed."""
+
+    sha256: str
+    overrides: list[str]
+    resolved: dict[str, Any]
+
+
+class DatasetEntry(Section):
+    """The tasks: the pin, the files' hashes, the order-independent hash and the counts."""
+
+    name: str
+    dataset_hash: str
+    n_tasks: int
+    files: list[dict[str, Any]]
+    pin: dict[str, Any]
+
+
+class ModelEntry(Section):
+    """Which model was requested, what was declared about it, and which models answered."""
+
+    requested: str
+    session: str | None
+    resolved: list[str]
+    declared: dict[str, Any]
+
+
+class Counts(Section):
+    """Tasks requested (after the limit), attempted, answered, and answered validly."""
+
+    requested: int
+    attempted: int
+    answered: int
+    valid: int
+
+
+class LedgerEntry(Section):
+    """The ledger's path, the cap in force, this run's charge and the whole ledger's, in dollars."""
+
+    path: str
+    shared: bool
+    cap_usd: float
+    charged_by_run_usd: float
+    charged_usd: float
+    reason: str | None
+
+
+class Manifest(Section):
+    """Everything that says what a run was. Times are UTC in ISO 8601."""
+
+    version: int = MANIFEST_VERSION
+    run: str
+    sweep: str | None
+    status: RunStatus
+    exit_status: int | None
+    stop_reason: str | None
+    error: str | None
+    started: str
+    finished: str | None
+    harness: dict[str, Any]
+    software: Software
+    config: Config
+    dataset: DatasetEntry
+    backend: dict[str, Any]
+    model: ModelEntry
+    counts: Counts
+    cost_basis: list[str]
+    ledger: LedgerEntry

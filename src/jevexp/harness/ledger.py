@@ -1,0 +1,268 @@
+"""A spending cap as an append-only file that any number of runs and processes share.
+
+Every row is one JSON line; the pinned harness reads our files and we read its. Both lock the file
+itself with `flock`, so that they exclude each other, and both keep an unsettled reservation
+charged: a request that was in flight when its process died may have cost money.
+"""
+
+import errno
+import fcntl
+import math
+import os
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from jevexp.domain.json import dumps, loads
+
+# Room for the rounding of sums, as the benchmark has it.
+EPSILON_USD = 1e-12
+_POLL_S = 0.005
+
+
+class LedgerError(Exception):
+    """The ledger cannot be used as asked; nothing was written unless a subclass says so."""
+
+
+class CapReached(LedgerError):
+    """The reservation would pass the cap; nothing was written and no request may be sent."""
+
+
+class Overcharged(LedgerError):
+    """A charge above its reservation. It was written; the run has to halt."""
+
+
+class Ledger:
+    """One open ledger file.
+
+    The lower of the file's first cap and `cap_usd` is in force: a later run can lower the cap for
+    itself and never raise it. Each change takes the exclusive lock, reads only the rows that others
+    have appended since, appends one row and forces it to disk.
+
+    Args:
+        path: the ledger file; made when the first row is written.
+        cap_usd: this run's cap in US dollars.
+        now: seconds since the epoch, for the rows' `ts`.
+        lock_timeout_s: how long another process may hold the lock.
+
+    Raises:
+        LedgerError: the cap is not a finite amount, or the file is no ledger.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        cap_usd: float,
+        *,
+        now: Callable[[], float] = time.time,
+        lock_timeout_s: float = 60.0,
+    ) -> None:
+        self.path = path
+        self._own_cap = _amount(cap_usd)
+        self._now = now
+        self._lock_timeout_s = lock_timeout_s
+        self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._position = 0
+        self._lines = 0
+        self._file_cap: float | None = None
+        self._reserved: dict[str, float] = {}
+        self._finished: set[str] = set()
+        # Exact, so that a thousand small charges meet a cap to the cent.
+        self._settled_total = Fraction(0)
+        try:
+            with self._locked():
+                pass
+        except LedgerError:
+            self.close()
+            raise
+
+    @property
+    def cap_usd(self) -> float:
+        """The cap in force, in US dollars."""
+        return self._own_cap if self._file_cap is None else min(self._file_cap, self._own_cap)
+
+    @property
+    def charged_usd(self) -> float:
+        """Settled charges plus open reservations of all runs, in US dollars."""
+        with self._locked():
+            return float(self._charged())
+
+    def reserve(self, amount_usd: float, meta: Mapping[str, Any]) -> str:
+        """Set an amount aside and return the reservation's id.
+
+        Raises:
+            CapReached: it would pass the cap.
+            LedgerError: not a finite, non-negative amount, or the file is damaged.
+        """
+        amount = _amount(amount_usd)
+        with self._locked():
+            if self._file_cap is None:
+                self._append({"event": "cap", "cap_usd": self._own_cap, "ts": self._now()})
+            if self._charged() + Fraction(amount) > Fraction(self.cap_usd) + Fraction(EPSILON_USD):
+                raise CapReached(
+                    f"{amount} more would pass the cap of {self.cap_usd} US dollars; "
+                    f"{float(self._charged())} are charged"
+                )
+            reservation_id = uuid.uuid4().hex
+            self._append(
+                {
+                    "event": "reserve",
+                    "reservation_id": reservation_id,
+                    "reserved_usd": amount,
+                    "ts": self._now(),
+                    "meta": dict(meta),
+                }
+            )
+        return reservation_id
+
+    def settle(self, reservation_id: str, charged_usd: float, meta: Mapping[str, Any]) -> None:
+        """Replace a reservation by what was really charged.
+
+        Raises:
+            Overcharged: the charge is above the reservation; the row was written.
+            LedgerError: no such open reservation, or not a finite, non-negative amount.
+        """
+        charged = _amount(charged_usd)
+        with self._locked():
+            if reservation_id not in self._reserved:
+                done = reservation_id in self._finished
+                raise LedgerError(
+                    f"reservation {reservation_id} is {'already settled' if done else 'unknown'}"
+                )
+            reserved = self._reserved[reservation_id]
+            self._append(
+                {
+                    "event": "settle",
+                    "reservation_id": reservation_id,
+                    "charged_usd": charged,
+                    "ts": self._now(),
+                    "meta": dict(meta),
+                }
+            )
+        if charged > reserved + EPSILON_USD:
+            raise Overcharged(f"charged {charged}, more than the reserved {reserved} US dollars")
+
+    def close(self) -> None:
+        """Close the file; open reservations stay charged."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def __enter__(self) -> "Ledger":
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def _charged(self) -> Fraction:
+        return self._settled_total + sum(map(Fraction, self._reserved.values()), Fraction(0))
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        self._lock()
+        try:
+            self._catch_up()
+            yield
+        finally:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    def _lock(self) -> None:
+        deadline = time.monotonic() + self._lock_timeout_s
+        while True:
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                if error.errno not in (errno.EAGAIN, errno.EACCES):
+                    raise LedgerError(f"{self.path}: cannot be locked: {error.strerror}") from error
+                if time.monotonic() > deadline:
+                    raise LedgerError(
+                        f"{self.path}: another process has held the lock for "
+                        f"{self._lock_timeout_s:g} s"
+                    ) from error
+                time.sleep(_POLL_S)
+            else:
+                return
+
+    def _catch_up(self) -> None:
+        """Read what others appended since the last look."""
+        size = os.fstat(self._file).st_size
+        if size == self._position:
+            return
+        if size < self._position:
+            raise LedgerError(f"{self.path}: has become shorter; a ledger only grows")
+        data = os.pread(self._file, size - self._position, self._position)
+        complete, newline, torn = data.rpartition(b"\n")
+        if newline:
+            for line in complete.split(b"\n"):
+                self._read(line)
+            self._position += len(complete) + 1
+        if torn:
+            self._mend(torn)
+
+    def _mend(self, torn: bytes) -> None:
+        """Deal with a last line without its end, which a dying process left behind.
+
+        Whoever wrote it never heard that it was written, so no request followed from it: a part of
+        a row is dropped. A row that only lacks its newline is kept and counts.
+        """
+        if not torn.startswith(b'{"event"'):
+            raise LedgerError(f"{self.path}:{self._lines + 1}: not a ledger row")
+        try:
+            loads(torn)
+        except ValueError:
+            os.ftruncate(self._file, self._position)
+        else:
+            self._read(torn)
+            os.write(self._file, b"\n")
+            self._position += len(torn) + 1
+        os.fsync(self._file)
+
+    def _append(self, row: dict[str, Any]) -> None:
+        line = dumps(row).encode() + b"\n"
+        written = os.write(self._file, line)
+        if written != len(line):
+            os.ftruncate(self._file, self._position)
+            raise LedgerError(f"{self.path}: the disk took only a part of a row; it was removed")
+        os.fsync(self._file)
+        self._position += written
+        self._lines += 1
+        self._apply(row)
+
+    def _read(self, line: bytes) -> None:
+        self._lines += 1
+        if not line.strip():
+            return
+        try:
+            self._apply(loads(line))
+        except (ValueError, KeyError, TypeError, LedgerError) as error:
+            raise LedgerError(f"{self.path}:{self._lines}: not a ledger row: {error}") from error
+
+    def _apply(self, row: Mapping[str, Any]) -> None:
+        event = row["event"]
+        if event == "cap" and self._file_cap is None:
+            self._file_cap = _amount(row["cap_usd"])
+        elif event == "reserve":
+            reservation_id = row["reservation_id"]
+            if reservation_id in self._reserved or reservation_id in self._finished:
+                raise LedgerError(f"reservation {reservation_id} occurs twice")
+            self._reserved[reservation_id] = _amount(row["reserved_usd"])
+        elif event == "settle":
+            reservation_id = row["reservation_id"]
+            charged = _amount(row["charged_usd"])
+            if self._reserved.pop(reservation_id, None) is None:
+                raise LedgerError(f"reservation {reservation_id} is settled but not open")
+            self._finished.add(reservation_id)
+            self._settled_total += Fraction(charged)
+
+
+def _amount(value: float) -> float:
+    """A finite, non-negative number of US dollars."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise LedgerError(f"an amount must be a number, found {value!r}")
+    if not math.isfinite(value) or value < 0:
+        raise LedgerError(f"an amount must be finite and not negative, found {value!r}")
+    return value
