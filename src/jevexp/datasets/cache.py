@@ -1,0 +1,95 @@
+"""Downloaded task files, kept by content: datasets/<sha256>/<name> below the cache folder."""
+
+import os
+from enum import StrEnum
+from pathlib import Path, PurePosixPath
+
+import platformdirs
+from filelock import FileLock, Timeout
+from rich.console import Console
+
+from jevexp.datasets.download import LIMITS, Limits, download
+from jevexp.datasets.verify import difference
+from jevexp.errors import InputError
+from jevexp.settings import PinnedFile
+
+
+class FileState(StrEnum):
+    """What the cache holds of a pinned file; one that cannot be read counts as damaged."""
+
+    CACHED = "cached"
+    MISSING = "missing"
+    DAMAGED = "damaged"
+
+
+def cache_folder() -> Path:
+    """`$JEVEXP_CACHE`, else the platform's cache folder for jevexp."""
+    if chosen := os.environ.get("JEVEXP_CACHE"):
+        return Path(chosen).expanduser()
+    return platformdirs.user_cache_path("jevexp")
+
+
+def cached_path(pin: PinnedFile, cache: Path | None = None) -> Path:
+    """Where the cache keeps a pinned file; `cache` None means `cache_folder()`."""
+    return (cache or cache_folder()) / "datasets" / pin.sha256 / PurePosixPath(pin.path).name
+
+
+def file_state(pin: PinnedFile, cache: Path | None = None) -> FileState:
+    """Hash the cached file, if there is one."""
+    path = cached_path(pin, cache)
+    try:
+        return FileState.DAMAGED if difference(path, pin) else FileState.CACHED
+    except FileNotFoundError:
+        return FileState.MISSING
+    except OSError:
+        return FileState.DAMAGED
+
+
+def fetch(
+    pin: PinnedFile,
+    url: str,
+    *,
+    cache: Path | None = None,
+    show: Console | None = None,
+    limits: Limits = LIMITS,
+) -> Path:
+    """The cached file, verified; downloaded where the cache has none or a damaged one.
+
+    Processes that start at once download once: the others wait and use the first one's file.
+
+    Raises:
+        InputError: no such bytes are to be had, or the cache folder cannot be written.
+    """
+    path = cached_path(pin, cache)
+    try:
+        # Without the lock first: a filled cache may be read-only.
+        if file_state(pin, cache) is FileState.CACHED:
+            return path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{path.parent}.lock", timeout=limits.total_s + limits.connect_s):
+            if file_state(pin, cache) is not FileState.CACHED:
+                path.unlink(missing_ok=True)
+                _download(pin, url, path, show=show, limits=limits)
+    except Timeout as error:
+        raise InputError(f"{path}: another process has been downloading it for too long") from error
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot use the dataset cache: {error.strerror or error}; the environment "
+            "variable JEVEXP_CACHE moves it"
+        ) from error
+    return path
+
+
+def _download(
+    pin: PinnedFile, url: str, path: Path, *, show: Console | None, limits: Limits
+) -> None:
+    # One name is enough, since the lock is held; it replaces what a killed process left behind.
+    partial = path.with_name(f".{path.name}.part")
+    try:
+        with partial.open("wb") as file:
+            download(url, file, pin, show=show, limits=limits)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)

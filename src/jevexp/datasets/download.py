@@ -1,0 +1,166 @@
+"""One pinned file over HTTP: at most its pinned bytes, within fixed times, or one clear error."""
+
+import hashlib
+import ipaddress
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO
+from urllib.parse import quote, urlsplit
+
+import httpx
+from rich.console import Console
+
+from jevexp.errors import InputError
+from jevexp.settings import Dataset, PinnedFile
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long a download may take, in seconds: to connect, between two reads, as a whole."""
+
+    connect_s: float = 10.0
+    read_s: float = 30.0
+    total_s: float = 300.0
+
+
+LIMITS = Limits()
+
+
+def pinned_url(dataset: Dataset, pin: PinnedFile) -> str:
+    """Where a pinned file is published.
+
+    Raises:
+        InputError: the dataset does not say, or its address is neither https nor on this machine.
+    """
+    for field in ("base_url", "repository", "commit"):
+        if not getattr(dataset, field):
+            raise InputError(f"dataset.{field}: missing; a pinned dataset needs it to download")
+    base = str(dataset.base_url)
+    try:
+        parts = urlsplit(base)
+        host = parts.hostname or ""
+    except ValueError as error:
+        raise InputError(f"dataset.base_url: not a URL: {base!r}") from error
+    if parts.username is not None or parts.password is not None:
+        raise InputError("dataset.base_url: holds a user name or password; leave it out")
+    if not host or not (parts.scheme == "https" or (parts.scheme == "http" and _is_here(host))):
+        raise InputError(f"dataset.base_url: expected https:// and a host, found {base!r}")
+    path = quote(f"{dataset.repository}/{dataset.commit}/{pin.path}")
+    return f"{base.rstrip('/')}/{path}"
+
+
+def download(
+    url: str,
+    file: IO[bytes],
+    pin: PinnedFile,
+    *,
+    show: Console | None = None,
+    limits: Limits = LIMITS,
+) -> None:
+    """Write the pinned bytes to `file`.
+
+    Args:
+        url: from `pinned_url`. Redirects are refused: the pin names one address.
+        file: what is written before an error is worthless.
+        pin: the size, which is also the most that is read, and the hash.
+        show: draws a progress bar when it is a terminal.
+        limits: the times allowed.
+
+    Raises:
+        InputError: the cause, and three ways out.
+    """
+    digest = hashlib.sha256()
+    size = 0
+    try:
+        with _chunks(url, limits) as chunks, _progress(pin, show) as advance:
+            for chunk in chunks:
+                size += len(chunk)
+                if size > pin.bytes:
+                    raise _Refused(f"it sends more than the pinned {pin.bytes} bytes")
+                digest.update(chunk)
+                file.write(chunk)
+                advance(len(chunk))
+        if size < pin.bytes:
+            raise _Refused(f"expected {pin.bytes} bytes, found {size}")
+        if (found := digest.hexdigest()) != pin.sha256:
+            raise _Refused(f"expected sha256 {pin.sha256}, found {found}")
+    except (_Refused, httpx.HTTPError) as error:
+        raise InputError(
+            f"{url}: {_cause(error, limits)}; run `jevexp data pull` later, point dataset.path at "
+            "a copy, or use dataset=demo"
+        ) from error
+
+
+class _Refused(Exception):
+    """What arrives is not wanted."""
+
+
+@contextmanager
+def _chunks(url: str, limits: Limits) -> Iterator[Iterator[bytes]]:
+    """The response's bytes as they come, until the whole takes too long."""
+    deadline = time.monotonic() + limits.total_s
+    # Unpacked content would be measured after it has filled the memory.
+    headers = {"Accept-Encoding": "identity"}
+    with _client(url, limits) as client, client.stream("GET", url, headers=headers) as response:
+        if response.is_redirect:
+            raise _Refused(f"HTTP {response.status_code}, a redirect, which is not followed")
+        if response.status_code != httpx.codes.OK:
+            raise _Refused(f"HTTP {response.status_code}")
+        yield _until(deadline, response.iter_raw(), limits)
+
+
+def _until(deadline: float, chunks: Iterator[bytes], limits: Limits) -> Iterator[bytes]:
+    for chunk in chunks:
+        if time.monotonic() > deadline:
+            raise _Refused(f"not complete after {limits.total_s:g} s")
+        yield chunk
+
+
+def _client(url: str, limits: Limits) -> httpx.Client:
+    timeout = httpx.Timeout(min(limits.read_s, limits.total_s), connect=limits.connect_s)
+    try:
+        # A proxy is for other machines, also where NO_PROXY forgot to say so.
+        return httpx.Client(timeout=timeout, trust_env=not _is_here(urlsplit(url).hostname or ""))
+    except (ValueError, ImportError, OSError, httpx.InvalidURL) as error:
+        # The environment names a proxy or certificates that httpx cannot use.
+        raise _Refused(f"no HTTP client: {_line(error)}") from error
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _cause(error: Exception, limits: Limits) -> str:
+    match error:
+        case _Refused():
+            return str(error)
+        case httpx.ConnectTimeout():
+            return f"no connection within {limits.connect_s:g} s"
+        case httpx.TimeoutException():
+            return f"no answer for {limits.read_s:g} s"
+        case httpx.ConnectError():
+            return f"no connection: {_line(error)}"
+        case _:
+            return f"the connection broke: {_line(error)}"
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+@contextmanager
+def _progress(pin: PinnedFile, show: Console | None) -> Iterator[Callable[[int], None]]:
+    if show is None or not show.is_terminal:
+        yield lambda _: None
+        return
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+    with Progress(*columns, console=show, transient=True) as progress:
+        bar = progress.add_task(pin.path, total=pin.bytes)
+        yield lambda count: progress.advance(bar, count)

@@ -1,0 +1,89 @@
+"""Task files: JSON Lines in UTF-8, one task a line, read and checked one line at a time."""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from jevexp.datasets.parse import BadLine, canonical_line, parse
+from jevexp.domain.task import Task
+from jevexp.errors import InputError
+
+# Far above any real task, so that a file without line ends cannot fill the memory.
+MAX_LINE_BYTES = 16 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFile:
+    """What one file held: its tasks in order, and the hash and number of the bytes read."""
+
+    tasks: tuple[Task, ...]
+    sha256: str
+    bytes: int
+
+
+def load_tasks(path: Path | str, *, strict: bool = True) -> list[Task]:
+    """The tasks of a file, in the file's order.
+
+    Args:
+        path: a JSON Lines file; see the reference page on task files.
+        strict: refuse fields that no task has, instead of ignoring them.
+
+    Raises:
+        InputError: naming the file, the line, the task and the field.
+    """
+    return list(read_file(Path(path), strict=strict, places={}).tasks)
+
+
+def dataset_hash(tasks: Iterable[Task]) -> str:
+    """SHA-256 over the sorted canonical records: the same whatever the tasks' order."""
+    return hashlib.sha256(b"".join(sorted(map(canonical_line, tasks)))).hexdigest()
+
+
+def read_file(path: Path, *, strict: bool, places: dict[str, str]) -> TaskFile:
+    """Read and check one file of a dataset.
+
+    `places` says where each task id was seen; files of one dataset share it, since an id occurs
+    once in all of them.
+
+    Raises:
+        InputError: naming the file, the line, the task and the field.
+    """
+    digest = hashlib.sha256()
+    size = 0
+    tasks = []
+    try:
+        with path.open("rb") as stream:
+            for number, raw in _lines(stream, path):
+                digest.update(raw)
+                size += len(raw)
+                if raw.strip():
+                    tasks.append(_task(raw, f"{path}:{number}", strict=strict, places=places))
+    except OSError as error:
+        raise InputError(f"{path}: cannot read the task file: {error.strerror or error}") from error
+    if not tasks:
+        raise InputError(f"{path}: holds no tasks; a task file has one JSON object a line")
+    return TaskFile(tuple(tasks), digest.hexdigest(), size)
+
+
+def _lines(stream: IO[bytes], path: Path) -> Iterator[tuple[int, bytes]]:
+    number = 0
+    while raw := stream.readline(MAX_LINE_BYTES + 1):
+        number += 1
+        if len(raw) > MAX_LINE_BYTES:
+            raise InputError(
+                f"{path}:{number}: longer than {MAX_LINE_BYTES} bytes; one task a line"
+            )
+        yield number, raw
+
+
+def _task(raw: bytes, place: str, *, strict: bool, places: dict[str, str]) -> Task:
+    try:
+        task = parse(raw, strict=strict)
+        if first := places.get(task.id):
+            raise BadLine(f"task {task.id!r}: id: also at {first}")
+    except BadLine as error:
+        raise InputError(f"{place}: {error}") from error
+    places[task.id] = place
+    return task

@@ -1,0 +1,194 @@
+"""From a dataset's settings to checked tasks, wherever its files are."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from rich.console import Console
+
+from jevexp.datasets.cache import fetch
+from jevexp.datasets.download import pinned_url
+from jevexp.datasets.load import dataset_hash, read_file
+from jevexp.datasets.verify import difference, sha256_of
+from jevexp.domain.task import Task
+from jevexp.errors import InputError
+from jevexp.settings import Dataset, PinnedFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedFile:
+    """One file that was read.
+
+    `name` is its path in the repository, or as it was given; `url` is where a pinned file is
+    published, null for a file that has no pin there; `sha256` and `bytes` are of what was read.
+    """
+
+    name: str
+    url: str | None
+    sha256: str
+    bytes: int
+    tasks: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedDataset:
+    """The tasks of a dataset, in order, and what proves which ones they are.
+
+    `pin` is for the manifest: source, title, licence, repository, commit and base_url, null where
+    there is none.
+    """
+
+    name: str
+    tasks: tuple[Task, ...]
+    dataset_hash: str
+    files: tuple[LoadedFile, ...]
+    pin: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A file to read, its bytes already proven where it has a pin."""
+
+    name: str
+    path: Path
+    url: str | None = None
+    pin: PinnedFile | None = None
+
+
+def load_dataset(
+    dataset: Dataset, *, cache: Path | None = None, show: Console | None = None
+) -> LoadedDataset:
+    """Find, verify and read a dataset's files; pinned ones are downloaded once.
+
+    Args:
+        dataset: what to load.
+        cache: the cache folder; None means `$JEVEXP_CACHE`, else the platform's.
+        show: draws progress bars when it is a terminal.
+
+    Raises:
+        InputError: a file cannot be had, is not the pinned one, or holds a line that is no task.
+    """
+    tasks: list[Task] = []
+    loaded: list[LoadedFile] = []
+    places: dict[str, str] = {}
+    for source in _sources(dataset, cache, show):
+        # Pinned bytes are what they are; whoever writes a file wants to hear of a typing error.
+        file = read_file(source.path, strict=dataset.source != "pinned", places=places)
+        _check_count(source, len(file.tasks))
+        tasks.extend(file.tasks)
+        loaded.append(
+            LoadedFile(
+                name=source.name,
+                url=source.url,
+                sha256=file.sha256,
+                bytes=file.bytes,
+                tasks=len(file.tasks),
+            )
+        )
+    found = dataset_hash(tasks)
+    if dataset.dataset_hash not in (None, found):
+        raise InputError(f"dataset.dataset_hash: expected {dataset.dataset_hash}, found {found}")
+    return LoadedDataset(
+        name=dataset.name,
+        tasks=tuple(tasks),
+        dataset_hash=found,
+        files=tuple(loaded),
+        pin=_pin(dataset),
+    )
+
+
+def pull(dataset: Dataset, *, cache: Path | None = None, show: Console | None = None) -> list[Path]:
+    """The cached files of a pinned dataset, in order; what the cache lacks is downloaded.
+
+    Raises:
+        InputError: a file cannot be had.
+    """
+    return [fetch(pin, pinned_url(dataset, pin), cache=cache, show=show) for pin in dataset.files]
+
+
+def _sources(dataset: Dataset, cache: Path | None, show: Console | None) -> list[_Source]:
+    if dataset.source == "local":
+        return [_local(dataset)]
+    if not dataset.files:
+        raise InputError(f"dataset.files: {dataset.name} names no file")
+    if dataset.source == "shipped":
+        return _shipped(dataset)
+    if dataset.path:
+        paths = _copies(dataset, Path(dataset.path).expanduser())
+    else:
+        paths = pull(dataset, cache=cache, show=show)
+    return [
+        _Source(pin.path, path, url=_published(dataset, pin), pin=pin)
+        for pin, path in zip(dataset.files, paths, strict=True)
+    ]
+
+
+def _local(dataset: Dataset) -> _Source:
+    given = str(dataset.path)
+    path = Path(given).expanduser()
+    if dataset.sha256 is not None:
+        with _readable(path):
+            found = sha256_of(path)
+        if found != dataset.sha256:
+            raise InputError(f"dataset.sha256: expected {dataset.sha256}, found {found} in {path}")
+    return _Source(given, path)
+
+
+def _shipped(dataset: Dataset) -> list[_Source]:
+    if dataset.path:
+        raise InputError(
+            f"dataset.path: {dataset.name} ships with jevexp; use dataset=local for your own file"
+        )
+    sources = []
+    for pin in dataset.files:
+        path = Path(__file__).with_name(PurePosixPath(pin.path).name)
+        _prove(path, pin, "install jevexp again")
+        sources.append(_Source(pin.path, path, pin=pin))
+    return sources
+
+
+def _copies(dataset: Dataset, given: Path) -> list[Path]:
+    """The copy of each pinned file: `given` itself, or in the folder that it is."""
+    if given.is_dir():
+        paths = [given / PurePosixPath(pin.path).name for pin in dataset.files]
+    elif len(dataset.files) == 1:
+        paths = [given]
+    else:
+        raise InputError(
+            f"dataset.path: expected a folder with the {len(dataset.files)} files of "
+            f"{dataset.name}, found {str(given)!r}"
+        )
+    for pin, path in zip(dataset.files, paths, strict=True):
+        _prove(path, pin, "leave dataset.path out to download it, or use dataset=local")
+    return paths
+
+
+def _prove(path: Path, pin: PinnedFile, way_out: str) -> None:
+    with _readable(path):
+        if found := difference(path, pin):
+            raise InputError(f"{path}: not the pinned file: {found}; {way_out}")
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"dataset.path: cannot read {path}: {error.strerror or error}") from error
+
+
+def _published(dataset: Dataset, pin: PinnedFile) -> str | None:
+    known = dataset.base_url and dataset.repository and dataset.commit
+    return pinned_url(dataset, pin) if known else None
+
+
+def _check_count(source: _Source, found: int) -> None:
+    if source.pin is not None and source.pin.tasks != found:
+        raise InputError(f"{source.path}: expected {source.pin.tasks} tasks, found {found}")
+
+
+def _pin(dataset: Dataset) -> dict[str, Any]:
+    fields = ("source", "title", "licence", "repository", "commit", "base_url")
+    return {field: getattr(dataset, field) for field in fields}
