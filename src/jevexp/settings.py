@@ -9,6 +9,7 @@ import hashlib
 import types
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -122,6 +123,9 @@ class FakeBackend(Model):
         return self
 
 
+CacheType = Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]
+
+
 class LlamaServer(Model):
     """Where a llama.cpp server is, or how to start one.
 
@@ -136,8 +140,8 @@ class LlamaServer(Model):
     context: Annotated[int, Field(ge=64)]
     threads: Annotated[int, Field(ge=1)] | None
     slots: Annotated[int, Field(ge=1)]
-    cache_type_k: str
-    cache_type_v: str
+    cache_type_k: CacheType
+    cache_type_v: CacheType
     gpu_layers: Annotated[int, Field(ge=-1)]
     start_timeout_s: Seconds
 
@@ -145,7 +149,24 @@ class LlamaServer(Model):
     def _one_server(self) -> Self:
         if self.base_url and self.gguf:
             raise ValueError("gguf: base_url names a running server; give one of the two")
+        if self.base_url and not _plain(self.base_url):
+            # Not shown: what makes it wrong may be a password.
+            raise ValueError(
+                "base_url: expected http(s)://HOST[:PORT][/PATH] without user, query or fragment; "
+                "an API key goes into the environment variable that key_env names"
+            )
         return self
+
+
+def _plain(url: str) -> bool:
+    """Whether a URL names a host, and nothing beyond host, port and path."""
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018 - raises where the port is no number
+    except ValueError:
+        return False
+    extras = (parts.username, parts.password, parts.query, parts.fragment)
+    return bool(parts.hostname) and not any(extras) and "@" not in parts.netloc
 
 
 class LlamaTemplate(Model):

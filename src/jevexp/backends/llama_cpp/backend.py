@@ -1,0 +1,108 @@
+"""The llama.cpp provider: which server is asked, from `open` to `close`."""
+
+from pathlib import Path
+from typing import Any, Self
+
+from jevexp.backends.llama_cpp.connect import (
+    DEFAULT_URL,
+    api_key,
+    wait_until_ready,
+    weights_to_serve,
+)
+from jevexp.backends.llama_cpp.decide import Decider
+from jevexp.backends.llama_cpp.facts import facts
+from jevexp.backends.llama_cpp.prompt import PROMPT_VERSION
+from jevexp.backends.llama_cpp.readout import READOUT_VERSION
+from jevexp.backends.llama_cpp.transport import Transport
+from jevexp.backends.server.managed import ManagedServer
+from jevexp.domain.decision import Decision, Request
+from jevexp.settings import LlamaCppBackend, ModelIdentity
+
+
+class LlamaCpp:
+    """A llama.cpp server as a provider; see docs/reference/llama-cpp.md.
+
+    The server is the one at `server.base_url`, else one that is started for `server.gguf` or the
+    model's own weights, else the one at llama.cpp's default address.
+    """
+
+    cost_basis: str | None = None
+
+    def __init__(self, settings: LlamaCppBackend, model: ModelIdentity) -> None:
+        self._settings = settings
+        self._model = model
+        self._server: ManagedServer | None = None
+        self._transport: Transport | None = None
+        self._decider: Decider | None = None
+        self._facts: dict[str, Any] = {}
+
+    @property
+    def name(self) -> str:
+        """The configured name."""
+        return self._settings.name
+
+    @property
+    def server_pid(self) -> int | None:
+        """The process of a server that was started here."""
+        return self._server.pid if self._server else None
+
+    def open(self, log_directory: Path) -> Self:
+        """Connect to the server, or start it; its log goes to `log_directory`/server.log.
+
+        Raises:
+            InputError: the server cannot be reached or started. Nothing is left running.
+        """
+        try:
+            self._open(log_directory)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def _open(self, log_directory: Path) -> None:
+        settings = self._settings
+        gguf = weights_to_serve(settings.server, self._model)
+        if gguf is None:
+            url, key = settings.server.base_url or DEFAULT_URL, api_key(settings.server)
+        else:
+            self._server = ManagedServer(gguf, self._model.alias, settings.server)
+            url, key = self._server.start(log_directory), None
+        self._transport = Transport(
+            url, key, settings.connect_timeout_s, settings.request_timeout_s
+        )
+        models = wait_until_ready(self._transport, url, settings.server)
+        self._facts = {
+            "kind": settings.kind,
+            "managed": gguf is not None,
+            # A started server's port is another one in every run.
+            "base_url": url if gguf is None else url.rpartition(":")[0],
+            **facts(self._transport, models),
+            "prompt_version": PROMPT_VERSION,
+            "template_kwargs": dict(settings.template.kwargs),
+            "readout": {"version": READOUT_VERSION, **settings.readout.model_dump()},
+        }
+        self._decider = Decider(
+            self._transport, settings.template, settings.readout, self._facts["model"]
+        )
+
+    def close(self) -> None:
+        """Close the connection and end a server that was started here."""
+        self._decider = None
+        transport, self._transport = self._transport, None
+        server, self._server = self._server, None
+        try:
+            if transport is not None:
+                transport.close()
+        finally:
+            if server is not None:
+                server.stop()
+
+    def describe(self) -> dict[str, Any]:
+        """What the server said when it was opened; null for what it did not say."""
+        return dict(self._facts)
+
+    def decide(self, request: Request) -> Decision:
+        """Ask once and read the distribution over the options."""
+        if self._decider is None:
+            raise RuntimeError("the backend is not open")
+        return self._decider.decide(request)

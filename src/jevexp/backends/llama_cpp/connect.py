@@ -1,0 +1,111 @@
+"""Which server is asked, and whether it is ready."""
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from jevexp.backends.llama_cpp.facts import first_model
+from jevexp.backends.llama_cpp.transport import Failure, Transport
+from jevexp.backends.weights import find_weights
+from jevexp.errors import InputError
+from jevexp.settings import LlamaServer, ModelIdentity
+
+DEFAULT_URL = "http://127.0.0.1:8080"
+_POLL_S = 0.2
+
+
+def weights_to_serve(server: LlamaServer, model: ModelIdentity) -> Path | None:
+    """The file to start a server for, or None where a running server is to be used.
+
+    Raises:
+        InputError: the configuration names weights that are not on this machine.
+    """
+    if server.base_url is not None:
+        return None
+    if server.gguf is not None:
+        return Path(server.gguf).expanduser()
+    return find_weights(model)
+
+
+def api_key(server: LlamaServer) -> str | None:
+    """The server's API key from the environment.
+
+    Raises:
+        InputError: the variable is not set, or holds what no HTTP header can.
+    """
+    if server.key_env is None:
+        return None
+    key = os.environ.get(server.key_env, "")
+    if not key:
+        raise InputError(
+            f"backend.server.key_env: {server.key_env} is not set; export it with the server's "
+            f"API key, or set key_env=null"
+        )
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise InputError(
+            f"backend.server.key_env: {server.key_env} holds characters that an API key cannot "
+            f"have; export it again"
+        )
+    return key
+
+
+def wait_until_ready(transport: Transport, url: str, server: LlamaServer) -> dict[str, Any]:
+    """Wait while the server loads its model; returns its `/v1/models`.
+
+    Raises:
+        InputError: not reachable, not allowed, no llama.cpp server, or loading took too long.
+    """
+    deadline = time.monotonic() + server.start_timeout_s
+    while True:
+        try:
+            _check_health(transport)
+            models = transport.get("/v1/models").body
+        except Failure as failure:
+            if failure.status != 503:
+                raise InputError(_unusable(failure, url, server)) from failure
+            if time.monotonic() > deadline:
+                raise InputError(
+                    f"backend.server.start_timeout_s: {url} is still loading its model after "
+                    f"{server.start_timeout_s:g} s; wait for it, or raise the limit"
+                ) from failure
+            time.sleep(_POLL_S)
+            continue
+        if not isinstance(first_model(models).get("id"), str):
+            raise InputError(
+                f"backend.server.base_url: {url} lists no model at /v1/models; start llama-server "
+                f"there"
+            )
+        return models
+
+
+def _check_health(transport: Transport) -> None:
+    try:
+        transport.get("/health")
+    except Failure as failure:
+        # Gateways hide it. Whether a model answers is seen at /v1/models.
+        if failure.status != 404:
+            raise
+
+
+def _unusable(failure: Failure, url: str, server: LlamaServer) -> str:
+    if failure.status in (401, 403):
+        if server.key_env is None:
+            todo = "set backend.server.key_env to the environment variable that holds its API key"
+        else:
+            todo = f"check the API key in the environment variable {server.key_env}"
+        return f"backend.server.key_env: {url} wants an API key (HTTP {failure.status}); {todo}"
+    reason = {
+        "connection_failed": "no server answers there",
+        "timeout": "it does not answer in time",
+        "http_error": f"HTTP {failure.status}",
+    }.get(failure.code, "it does not answer like llama-server")
+    if server.base_url is None:
+        return (
+            f"backend.server: model.weights names no file on this machine, and {url} is not "
+            f"usable: {reason}; start llama-server there, or set backend.server.gguf=FILE"
+        )
+    return (
+        f"backend.server.base_url: {url} is not usable: {reason}; start llama-server there, or "
+        f"set backend.server.base_url=URL"
+    )

@@ -1,0 +1,61 @@
+"""What a llama.cpp server says of itself."""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from jevexp.backends.llama_cpp.transport import Failure, Transport
+
+_MODEL_FACTS = ("ftype", "n_params", "size", "n_vocab", "n_ctx", "n_ctx_train", "n_embd")
+
+
+def facts(transport: Transport, models: Mapping[str, Any]) -> dict[str, Any]:
+    """The session's facts from `/v1/models`, which is given, and `/props`, which is asked for.
+
+    Builds differ in what they say: what is missing or makes no sense is null.
+    """
+    model = first_model(models)
+    meta = _object(model.get("meta"))
+    try:
+        props = transport.get("/props").body
+    except Failure:
+        props = {}
+    settings = _object(props.get("default_generation_settings"))
+    template = _text(props.get("chat_template"))
+    found: dict[str, Any] = {name: _scalar(meta.get(name)) for name in _MODEL_FACTS}
+    return found | {
+        "build_info": _text(props.get("build_info")),
+        "model": _text(model.get("id")),
+        "model_alias": _text(props.get("model_alias")),
+        "model_path": _text(props.get("model_path")),
+        "ftype": _text(found["ftype"]) or _text(props.get("model_ftype")),
+        # The context of one slot, which is what a prompt has.
+        "n_ctx": _number(settings.get("n_ctx")) or _number(found["n_ctx"]),
+        "total_slots": _number(props.get("total_slots")),
+        "chat_template_sha256": (
+            hashlib.sha256(template.encode()).hexdigest() if template is not None else None
+        ),
+        "modalities": _object(props.get("modalities")) or None,
+    }
+
+
+def first_model(models: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The entry of the served model in a `/v1/models` answer; empty when there is none."""
+    data = models.get("data")
+    return _object(data[0]) if isinstance(data, list) and data else {}
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _number(value: Any) -> int | None:
+    return value if type(value) is int else None
+
+
+def _scalar(value: Any) -> str | int | None:
+    return _text(value) if isinstance(value, str) else _number(value)

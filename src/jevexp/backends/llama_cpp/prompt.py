@@ -1,0 +1,116 @@
+"""A question as one user message, and the symbols that its options are answered with."""
+
+import string
+from dataclasses import dataclass
+from typing import Any
+
+from jevexp.domain.decision import Request
+from jevexp.domain.json import dumps
+from jevexp.domain.task import Kind, Question
+
+# Goes up with every change that moves a single byte of a prompt.
+PROMPT_VERSION = "1"
+LETTERS = string.ascii_uppercase + string.ascii_lowercase
+DIGITS = string.digits
+MOST_OPTIONS = len(LETTERS)
+
+# What opens a model's thinking, and what ends it again without a thought.
+_THINKING = {
+    "<think>": "\n</think>\n\n",
+    "<thinking>": "\n</thinking>\n\n",
+    "[THINK]": "[/THINK]",
+    "<|channel>thought": "\n<channel|>",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """The content of the one user message.
+
+    `symbols` maps each label to what the model answers for it. `ending` is the content's last
+    part, the same for every question with the same symbols.
+    """
+
+    content: str
+    ending: str
+    symbols: dict[str, str]
+
+
+def message(request: Request) -> Message:
+    """The message for `request`, which has 1 to `MOST_OPTIONS` options.
+
+    Neither the task's id nor a key, a family or the model's name is in it: renaming one of them
+    must not move an answer.
+    """
+    question = request.question
+    symbols = _symbols(question)
+    ending = f"\n\n{_CLOSING[question.type, _style(symbols)]}"
+    parts = [
+        "Read the following and then answer one question about it.",
+        _text(request.state),
+        f"Question: {question.instructions}",
+        _HEADING[question.type] + "\n" + "\n".join(_lines(question, symbols)),
+    ]
+    return Message("\n\n".join(parts) + ending, ending, symbols)
+
+
+def without_thinking(prompt: str) -> str:
+    """The rendered prompt, its thinking closed where the template left it open."""
+    stripped = prompt.rstrip()
+    for opened, closed in _THINKING.items():
+        if stripped.endswith(opened):
+            return stripped + closed
+    return prompt
+
+
+_HEADING = {
+    Kind.NOUL: "Possible answers:",
+    Kind.CHOICE: "Possible answers:",
+    Kind.SCORE: "Possible levels, from lowest to highest:",
+}
+_CLOSING = {
+    (Kind.NOUL, "word"): "Answer with one word only, yes or no.",
+    (Kind.CHOICE, "letter"): "Answer with the letter of the best answer only.",
+    (Kind.SCORE, "digit"): "Answer with the number of the best level only.",
+    (Kind.SCORE, "letter"): "Answer with the letter of the best level only.",
+}
+
+
+def _symbols(question: Question) -> dict[str, str]:
+    options = question.options
+    if question.type is Kind.NOUL:
+        return {label: label for label in options}
+    if question.type is Kind.SCORE and len(options) <= len(DIGITS):
+        return dict(zip(options, DIGITS, strict=False))
+    return dict(zip(options, LETTERS, strict=False))
+
+
+def _style(symbols: dict[str, str]) -> str:
+    first = next(iter(symbols.values()))
+    if len(first) > 1:
+        return "word"
+    return "digit" if first.isdigit() else "letter"
+
+
+def _lines(question: Question, symbols: dict[str, str]) -> list[str]:
+    """One line an option: its symbol, its label where that says more, its description."""
+    criteria = question.criteria
+    if question.type is Kind.NOUL:
+        meaning = criteria if isinstance(criteria, dict) else {}
+        described = {"yes": meaning.get("true"), "no": meaning.get("false")}
+        return [_line(label, "", text) for label, text in described.items()]
+    if isinstance(criteria, list):
+        return [_line(symbols[str(level)], "", text) for level, text in enumerate(criteria)]
+    return [_line(symbols[label], label, text) for label, text in (criteria or {}).items()]
+
+
+def _line(symbol: str, label: str, description: Any) -> str:
+    said = [part for part in (label, _text(description)) if part]
+    return f"{symbol}: {' - '.join(said)}" if said else symbol
+
+
+def _text(value: Any) -> str:
+    """A text as it is, nothing for null, anything else as JSON in the order of the file."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else dumps(value, indent=2)

@@ -1,0 +1,139 @@
+"""Starting a llama.cpp server, knowing when it is ready, and never leaving it behind."""
+
+import os
+import re
+import selectors
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+
+from jevexp.domain.json import dumps
+from jevexp.errors import InputError
+from jevexp.settings import LlamaServer
+
+LOG_NAME = "server.log"
+_STOP_TIMEOUT_S = 3.0
+# How a line of llama.cpp's log begins: a clock, then the level.
+_ERROR = re.compile(r"[\d.]+ E +")
+
+
+class ManagedServer:
+    """One server for one model file, on 127.0.0.1 and a port that the system chooses.
+
+    It has a session of its own, so that a terminal's Ctrl-C reaches only us and the run can end
+    in order. It ends with `stop`, and also when this process ends in any way.
+    """
+
+    def __init__(self, gguf: Path, alias: str, settings: LlamaServer) -> None:
+        self._gguf = gguf
+        self._alias = alias
+        self._settings = settings
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log_start = 0
+
+    @property
+    def pid(self) -> int | None:
+        """The server's process, or None when there is none."""
+        return self._process.pid if self._process else None
+
+    def start(self, log_directory: Path) -> str:
+        """Start the server and wait until its model is loaded; returns its base URL.
+
+        Raises:
+            InputError: no server library, no such file, or the server ended or took too long.
+        """
+        if find_spec("xllamacpp") is None:
+            raise InputError(
+                "backend.server: xllamacpp is not installed; pip install 'jevexp[local]'"
+            )
+        if not self._gguf.is_file():
+            raise InputError(f"backend.server.gguf: no such file: {self._gguf}; give a GGUF file")
+        log = log_directory / LOG_NAME
+        try:
+            self._launch(log)
+            return self._address(log)
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End the server, politely first; harmless when there is none."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.terminate()
+        try:
+            process.wait(_STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        finally:
+            for stream in (process.stdin, process.stdout):
+                if stream is not None:
+                    stream.close()
+
+    def _launch(self, log: Path) -> None:
+        # Linux ties the child to the thread that starts it, which may end before the process does.
+        lasting = threading.current_thread() is threading.main_thread()
+        asked = {
+            "parent": os.getpid() if lasting else None,
+            "gguf": str(self._gguf.resolve()),
+            "alias": self._alias,
+            **self._settings.model_dump(
+                include={
+                    "context", "threads", "slots", "cache_type_k", "cache_type_v", "gpu_layers"
+                }
+            ),
+        }  # fmt: skip
+        with log.open("ab") as stderr:
+            self._log_start = stderr.tell()
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "jevexp.backends.server.child"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                start_new_session=True,
+                bufsize=0,
+            )
+        assert self._process.stdin is not None  # noqa: S101 - for the type checker
+        # A child that is gone already is reported by the log, not by this pipe.
+        with suppress(BrokenPipeError):
+            self._process.stdin.write(dumps(asked).encode() + b"\n")
+
+    def _address(self, log: Path) -> str:
+        """The line that the child writes once its model is loaded."""
+        assert self._process is not None  # noqa: S101 - for the type checker
+        assert self._process.stdout is not None  # noqa: S101 - for the type checker
+        deadline = time.monotonic() + self._settings.start_timeout_s
+        line = b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            while not line.endswith(b"\n"):
+                if not selector.select(max(0.0, deadline - time.monotonic())):
+                    raise InputError(
+                        f"backend.server.start_timeout_s: {self._gguf.name} was not loaded within "
+                        f"{self._settings.start_timeout_s:g} s; see {log}"
+                    )
+                piece = self._process.stdout.read(4096)
+                if not piece:
+                    raise InputError(
+                        f"backend.server: the server for {self._gguf.name} ended while starting: "
+                        f"{last_words(log, self._log_start)}; see {log}"
+                    )
+                line += piece
+        return line.decode().strip()
+
+
+def last_words(log: Path, start: int = 0) -> str:
+    """Why a server gave up, from its log after byte `start`: one line without clock and level."""
+    with log.open("rb") as file:
+        file.seek(start)
+        lines = file.read().decode(errors="replace").splitlines()
+    lines = [line.strip() for line in lines if line.strip()]
+    # llama.cpp names the cause first and then every caller that failed with it.
+    errors = [_ERROR.sub("", line) for line in lines if _ERROR.match(line)]
+    return (errors or lines[-1:] or ["it wrote nothing"])[0][:300]
