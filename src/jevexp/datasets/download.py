@@ -24,6 +24,11 @@ class Limits:
     read_s: float = 30.0
     total_s: float = 300.0
 
+    @property
+    def silence_s(self) -> float:
+        """How long a server may say nothing."""
+        return min(self.read_s, self.total_s)
+
 
 LIMITS = Limits()
 
@@ -119,7 +124,7 @@ def _until(deadline: float, chunks: Iterator[bytes], limits: Limits) -> Iterator
 
 
 def _client(url: str, limits: Limits) -> httpx.Client:
-    timeout = httpx.Timeout(min(limits.read_s, limits.total_s), connect=limits.connect_s)
+    timeout = httpx.Timeout(limits.silence_s, connect=limits.connect_s)
     try:
         # A proxy is for other machines, also where NO_PROXY forgot to say so.
         return httpx.Client(timeout=timeout, trust_env=not _is_here(urlsplit(url).hostname or ""))
@@ -142,7 +147,7 @@ def _cause(error: Exception, limits: Limits) -> str:
         case httpx.ConnectTimeout():
             return f"no connection within {limits.connect_s:g} s"
         case httpx.TimeoutException():
-            return f"no answer for {limits.read_s:g} s"
+            return f"no answer for {limits.silence_s:g} s"
         case httpx.ConnectError():
             return f"no connection: {_line(error)}"
         case _:

@@ -1,0 +1,200 @@
+"""The cache: filled once, by content, proven on every use, and never holding half a file."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+
+import pytest
+from file_server import FileServer, pin_of, serving, task_lines, whole
+
+from jevexp.datasets import FileState, file_state
+from jevexp.datasets.cache import cache_folder, cached_path, fetch
+from jevexp.datasets.download import Limits
+from jevexp.errors import InputError
+
+BODY = task_lines()
+PIN = pin_of(BODY)
+FETCH = """
+import json, sys
+from pathlib import Path
+from jevexp.datasets.cache import fetch
+from jevexp.settings import PinnedFile
+pin, url, cache = json.loads(sys.argv[1])
+print(fetch(PinnedFile(**pin), url, cache=Path(cache)))
+"""
+
+
+@pytest.fixture
+def server() -> Iterator[FileServer]:
+    with serving(BODY) as running:
+        yield running
+
+
+def files_below(folder: Path) -> list[str]:
+    """Every file that a reader could take for a result; lock files are none."""
+    found = (path for path in folder.rglob("*") if path.is_file() and path.suffix != ".lock")
+    return sorted(str(path.relative_to(folder)) for path in found)
+
+
+def test_a_file_is_kept_under_its_hash_and_name(server: FileServer, tmp_path: Path) -> None:
+    path = fetch(PIN, server.url, cache=tmp_path)
+    assert path == tmp_path / "datasets" / PIN.sha256 / "tasks.jsonl"
+    assert path.read_bytes() == BODY
+    assert files_below(tmp_path) == [f"datasets/{PIN.sha256}/tasks.jsonl"]
+
+
+def test_a_cached_file_is_not_asked_for_again(server: FileServer, tmp_path: Path) -> None:
+    assert file_state(PIN, tmp_path) is FileState.MISSING
+    first = fetch(PIN, server.url, cache=tmp_path)
+    assert file_state(PIN, tmp_path) is FileState.CACHED
+    assert fetch(PIN, "http://127.0.0.1:1/nobody", cache=tmp_path) == first
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("damage", [BODY[:-1], BODY.replace(b"12", b"13"), b""])
+def test_a_damaged_file_is_replaced(server: FileServer, tmp_path: Path, damage: bytes) -> None:
+    path = fetch(PIN, server.url, cache=tmp_path)
+    path.write_bytes(damage)
+    assert file_state(PIN, tmp_path) is FileState.DAMAGED
+    assert fetch(PIN, server.url, cache=tmp_path).read_bytes() == BODY
+    assert len(server.requests) == 2
+
+
+def test_a_damaged_file_is_gone_when_no_other_is_to_be_had(
+    server: FileServer, tmp_path: Path
+) -> None:
+    path = fetch(PIN, server.url, cache=tmp_path)
+    path.write_bytes(b"damaged")
+    server.answer = lambda request, body: request.send_error(404)
+    with pytest.raises(InputError, match="HTTP 404"):
+        fetch(PIN, server.url, cache=tmp_path)
+    assert files_below(tmp_path) == []
+
+
+@pytest.mark.parametrize("body", [BODY + b"x", BODY[:-1], BODY.replace(b"12", b"13")])
+def test_nothing_is_kept_of_a_wrong_file(server: FileServer, tmp_path: Path, body: bytes) -> None:
+    server.body = body
+    with pytest.raises(InputError):
+        fetch(PIN, server.url, cache=tmp_path)
+    assert files_below(tmp_path) == []
+
+
+def test_a_partial_file_has_another_name_and_is_removed(server: FileServer, tmp_path: Path) -> None:
+    seen: list[list[str]] = []
+
+    def answer(request: BaseHTTPRequestHandler, body: bytes) -> None:
+        request.send_response(200)
+        request.end_headers()
+        request.wfile.write(body[:100])
+        request.wfile.flush()
+        seen.append(files_below(tmp_path))
+        server.over.wait()
+
+    server.answer = answer
+    with pytest.raises(InputError, match=r"no answer for 0\.2 s"):
+        fetch(PIN, server.url, cache=tmp_path, limits=Limits(read_s=0.2))
+    assert seen == [[f"datasets/{PIN.sha256}/.tasks.jsonl.part"]]
+    assert files_below(tmp_path) == []
+
+
+def test_what_a_killed_process_left_is_replaced(server: FileServer, tmp_path: Path) -> None:
+    path = cached_path(PIN, tmp_path)
+    path.parent.mkdir(parents=True)
+    path.with_name(".tasks.jsonl.part").write_bytes(BODY + BODY)
+    assert fetch(PIN, server.url, cache=tmp_path).read_bytes() == BODY
+    assert files_below(tmp_path) == [f"datasets/{PIN.sha256}/tasks.jsonl"]
+
+
+def test_processes_that_start_at_once_download_once(server: FileServer, tmp_path: Path) -> None:
+    def slow(request: BaseHTTPRequestHandler, body: bytes) -> None:
+        # Long enough that the other process gets to the lock before the file is there.
+        time.sleep(1.0)
+        whole(request, body)
+
+    server.answer = slow
+    argument = json.dumps([PIN.model_dump(), server.url, str(tmp_path)])
+    command = [sys.executable, "-c", FETCH, argument]
+    processes = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path) for _ in range(2)
+    ]
+    outputs = [process.communicate(timeout=60)[0].strip() for process in processes]
+    assert [process.returncode for process in processes] == [0, 0]
+    assert outputs == [str(cached_path(PIN, tmp_path))] * 2
+    assert len(server.requests) == 1
+
+
+def test_threads_that_start_at_once_download_once(server: FileServer, tmp_path: Path) -> None:
+    threads = [
+        threading.Thread(target=fetch, args=(PIN, server.url), kwargs={"cache": tmp_path})
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert file_state(PIN, tmp_path) is FileState.CACHED
+    assert len(server.requests) == 1
+
+
+def test_the_wait_for_another_process_ends(server: FileServer, tmp_path: Path) -> None:
+    server.answer = lambda request, body: server.over.wait(5)
+
+    def wait_long() -> None:
+        with pytest.raises(InputError, match="no answer for 1 s"):
+            fetch(PIN, server.url, cache=tmp_path, limits=Limits(read_s=1.0))
+
+    patient = threading.Thread(target=wait_long)
+    patient.start()
+    while not server.requests:
+        time.sleep(0.01)
+    with pytest.raises(InputError, match="another process has been downloading it for too long"):
+        fetch(PIN, server.url, cache=tmp_path, limits=Limits(connect_s=0.1, total_s=0.1))
+    patient.join()
+
+
+def test_a_cache_that_cannot_be_written_is_named(server: FileServer, tmp_path: Path) -> None:
+    folder = tmp_path / "cache"
+    folder.write_text("a file, not a folder")
+    with pytest.raises(InputError) as caught:
+        fetch(PIN, server.url, cache=folder)
+    assert str(caught.value) == (
+        f"{cached_path(PIN, folder)}: cannot use the dataset cache: Not a directory; "
+        "the environment variable JEVEXP_CACHE moves it"
+    )
+    assert server.requests == []
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_filled_cache_may_be_read_only(server: FileServer, tmp_path: Path) -> None:
+    path = fetch(PIN, server.url, cache=tmp_path)
+    folders = [path.parent, path.parent.parent, tmp_path]
+    for folder in folders:
+        folder.chmod(0o500)
+    try:
+        assert fetch(PIN, server.url, cache=tmp_path) == path
+    finally:
+        for folder in folders:
+            folder.chmod(0o700)
+
+
+def test_the_cache_is_where_the_environment_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JEVEXP_CACHE", str(tmp_path))
+    assert cached_path(PIN) == tmp_path / "datasets" / PIN.sha256 / "tasks.jsonl"
+
+
+def test_the_cache_is_else_in_the_users_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    for nothing in (None, ""):
+        if nothing is None:
+            monkeypatch.delenv("JEVEXP_CACHE", raising=False)
+        else:
+            monkeypatch.setenv("JEVEXP_CACHE", nothing)
+        assert cache_folder().name == "jevexp"
+        assert cache_folder().is_absolute()
