@@ -20,7 +20,7 @@ CHECKSUMS = "checksums.sha256"
 LOG = "run.log"
 SERVER_LOG = "server.log"
 # What the launcher makes before the run gets its directory.
-LAUNCHER_FILES = frozenset({".hydra", LOG})
+LAUNCHER_FILES = frozenset({".hydra"})
 
 
 class RunDirectory:

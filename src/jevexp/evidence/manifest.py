@@ -19,6 +19,8 @@ class RunStatus(StrEnum):
     """Tasks failed, were invalid, or were never attempted."""
     INTERRUPTED = "interrupted"
     """A signal ended it."""
+    REFUSED = "refused"
+    """Nothing was asked: the provider could not be used as configured; `message` says why."""
     CRASHED = "crashed"
     """An error ended it; `error` names its class."""
 
@@ -97,6 +99,7 @@ class Manifest(Section):
     exit_status: int | None
     stop_reason: str | None
     error: str | None
+    message: str | None
     started: str
     finished: str | None
     harness: dict[str, Any]

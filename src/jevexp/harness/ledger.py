@@ -71,6 +71,8 @@ class Ledger:
         self._file_cap: float | None = None
         self._reserved: dict[str, float] = {}
         self._finished: set[str] = set()
+        self._own: set[str] = set()
+        self._own_settled = Fraction(0)
         # Exact, so that a thousand small charges meet a cap to the cent.
         self._settled_total = Fraction(0)
         try:
@@ -90,6 +92,12 @@ class Ledger:
         """Settled charges plus open reservations of all runs, in US dollars."""
         with self._locked():
             return float(self._charged())
+
+    @property
+    def charged_here_usd(self) -> float:
+        """What reservations made through this object came to, open ones in full, in US dollars."""
+        still_open = (Fraction(self._reserved[name]) for name in self._own & self._reserved.keys())
+        return float(self._own_settled + sum(still_open, Fraction(0)))
 
     def reserve(self, amount_usd: float, meta: Mapping[str, Any]) -> str:
         """Set an amount aside and return the reservation's id.
@@ -117,6 +125,7 @@ class Ledger:
                     "meta": dict(meta),
                 }
             )
+            self._own.add(reservation_id)
         return reservation_id
 
     def settle(self, reservation_id: str, charged_usd: float, meta: Mapping[str, Any]) -> None:
@@ -257,6 +266,8 @@ class Ledger:
                 raise LedgerError(f"reservation {reservation_id} is settled but not open")
             self._finished.add(reservation_id)
             self._settled_total += Fraction(charged)
+            if reservation_id in self._own:
+                self._own_settled += Fraction(charged)
 
 
 def _amount(value: float) -> float:

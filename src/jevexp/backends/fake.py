@@ -1,0 +1,142 @@
+"""An offline provider whose answers are made up on purpose.
+
+It is no model: with `mode=noise` it is told the right answers when it is made, never in a request,
+so that a sweep over `backend.accuracy` shows differences of a known size.
+"""
+
+import hashlib
+import random
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from jevexp.domain.decision import Decision, Request
+from jevexp.domain.json import dumps, loads
+from jevexp.domain.task import Task
+from jevexp.errors import InputError
+from jevexp.settings import FakeBackend
+
+MODEL_ID = "fake"
+
+
+class Fake:
+    """Uniform, scripted or noisy answers, the same for the same settings and request.
+
+    Args:
+        settings: the mode and its parameters.
+        answer_key: what `answer_key` made of the tasks; used by the noise mode alone.
+
+    Raises:
+        InputError: the script cannot be read or is no list of answers.
+    """
+
+    cost_basis: str | None = None
+
+    def __init__(self, settings: FakeBackend, answer_key: Mapping[str, str]) -> None:
+        self.name = settings.name
+        self._settings = settings
+        self._answer_key = answer_key
+        self._script = _read_script(settings.script) if settings.script else []
+        self._asked = 0
+
+    def open(self, log_directory: Path) -> Self:
+        """Start from the script's first answer."""
+        del log_directory
+        self._asked = 0
+        return self
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def describe(self) -> dict[str, Any]:
+        """The parameters; there is nothing else behind the answers."""
+        return {"model": MODEL_ID, **self._settings.model_dump(mode="json")}
+
+    def decide(self, request: Request) -> Decision:
+        """Answer by the mode; a choice whose question names no options is a failure."""
+        if self._settings.latency_s:
+            time.sleep(self._settings.latency_s)
+        self._asked += 1
+        sent = request.wire()
+        if self._settings.mode == "script":
+            return self._scripted(sent)
+        options = request.question.options
+        if not options:
+            return Decision(ok=False, model=MODEL_ID, error="options_unknown", request=sent)
+        if self._settings.mode == "uniform":
+            probs = dict.fromkeys(options, 1 / len(options))
+        else:
+            probs = self._noisy(request, options)
+        return _answer(sent, probs)
+
+    def _scripted(self, sent: dict[str, Any]) -> Decision:
+        if self._asked > len(self._script):
+            return Decision(ok=False, model=MODEL_ID, error="script_exhausted", request=sent)
+        entry = self._script[self._asked - 1]
+        if "probs" in entry:
+            return _answer(sent, entry["probs"])
+        return Decision(
+            ok=False,
+            model=MODEL_ID,
+            error=entry["error"],
+            status_code=entry.get("status_code"),
+            request=sent,
+        )
+
+    def _noisy(self, request: Request, options: Sequence[str]) -> dict[str, float]:
+        digest = _digest(request)
+        draw = random.Random(f"{self._settings.seed}:{digest}")  # noqa: S311  not for secrets
+        gold = self._answer_key.get(digest)
+        others = [option for option in options if option != gold]
+        right = gold is not None and draw.random() < self._settings.accuracy
+        top = gold if right and gold is not None else draw.choice(others or list(options))
+        # Above one half, so that the top option stays on top whatever the others get.
+        share = 1.0 if len(options) == 1 else draw.uniform(0.55, 0.99)
+        weights = {option: draw.expovariate(1) for option in options if option != top}
+        total = sum(weights.values())
+        rest = {option: (1 - share) * weight / total for option, weight in weights.items()}
+        return {option: rest.get(option, share) for option in options}
+
+
+def answer_key(tasks: Iterable[Task]) -> dict[str, str]:
+    """The right label of each task that has one, under the digest of what would be asked."""
+    return {
+        _digest(Request.of(task, MODEL_ID)): task.gold for task in tasks if task.gold is not None
+    }
+
+
+def _digest(request: Request) -> str:
+    content = {"state": request.state, "question": request.question.wire()}
+    return hashlib.sha256(dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _answer(sent: dict[str, Any], probs: Mapping[str, Any]) -> Decision:
+    return Decision(
+        ok=True,
+        model=MODEL_ID,
+        probs=probs,
+        usage={"input_tokens": 0, "output_tokens": 0},
+        request=sent,
+        response={"model": MODEL_ID, "probabilities": dict(probs)},
+    )
+
+
+def _read_script(path: str) -> list[dict[str, Any]]:
+    try:
+        script = loads(Path(path).read_bytes())
+    except OSError as error:
+        raise InputError(f"backend.script: {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise InputError(f"backend.script: {path}: not JSON: {error}") from error
+    if not isinstance(script, list):
+        raise InputError(f"backend.script: {path}: expected a list of answers")
+    for number, entry in enumerate(script, 1):
+        if not isinstance(entry, dict) or not (
+            isinstance(entry.get("probs"), dict) or isinstance(entry.get("error"), str)
+        ):
+            raise InputError(
+                f"backend.script: {path}: answer {number}: expected an object with "
+                '"probs": {label: number} or "error": code'
+            )
+    return script

@@ -1,0 +1,196 @@
+"""From a command line to validated settings, before Hydra makes a directory.
+
+Hydra creates its output directory before it calls a job, so a mistake has to be found earlier:
+everything is composed here first, with the same files and overrides, and each of Hydra's errors
+becomes one line.
+"""
+
+import difflib
+import re
+import secrets
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hydra import compose, initialize_config_dir
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException, MissingConfigException, OverrideParseException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
+
+from jevexp.cli.conf import conf_dir
+from jevexp.errors import InputError
+from jevexp.settings import Settings, unknown_field
+
+# Made once in the launching process: two starts in the same second never share a directory.
+_LAUNCH_UID = secrets.token_hex(3)
+_BASIC_SWEEPER = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """What a command line asks for: one run, or a sweep of several below one directory."""
+
+    settings: tuple[Settings, ...]
+    directory: Path
+    is_sweep: bool
+
+
+def register_resolvers() -> None:
+    """Teach OmegaConf `${launch_uid:}`, which the directories' names contain."""
+    OmegaConf.register_new_resolver("launch_uid", lambda: _LAUNCH_UID, replace=True)
+
+
+def compose_command(arguments: Namespace) -> Composition:
+    """Compose and validate every run of a command line; nothing is written.
+
+    Args:
+        arguments: what Hydra's own argument parser made of the command line.
+
+    Raises:
+        InputError: in one line, the first thing that is wrong.
+    """
+    name = arguments.config_name or "config"
+    overrides = [*_search_path(arguments.config_dir), *arguments.overrides]
+    with _hydra(), _one_line():
+        base = compose(name, _without_sweeps(overrides), return_hydra_config=True)
+        mode = base.hydra.mode
+        is_sweep = bool(arguments.multirun) or (mode is not None and mode.name == "MULTIRUN")
+        if not is_sweep:
+            # A comma makes a list of choices, which only a sweep can run one by one.
+            composed = compose(name, overrides, return_hydra_config=True)
+            return Composition((to_settings(composed),), Path(composed.hydra.run.dir), False)
+        settings = [
+            to_settings(compose(name, run, return_hydra_config=True))
+            for run in _expand(base, overrides)
+        ]
+        return Composition(tuple(settings), Path(base.hydra.sweep.dir), True)
+
+
+def check_composes(arguments: Namespace) -> None:
+    """Compose what a command line names, so that a mistake in it is told in one line.
+
+    Raises:
+        InputError: it cannot be composed.
+    """
+    register_resolvers()
+    if not (arguments.cfg or arguments.info):
+        return
+    with _hydra(), _one_line():
+        overrides = [*_search_path(arguments.config_dir), *arguments.overrides]
+        compose(arguments.config_name or "config", _without_sweeps(overrides))
+
+
+def to_settings(composed: DictConfig) -> Settings:
+    """The composed configuration without Hydra's own node, validated."""
+    names = [str(key) for key in composed if key != "hydra"]
+    return Settings.of({name: _resolve(composed, name) for name in names})
+
+
+def _resolve(composed: DictConfig, key: str) -> Any:
+    try:
+        value = composed[key]
+        if OmegaConf.is_config(value):
+            return OmegaConf.to_container(value, resolve=True, throw_on_missing=True)
+    except MissingMandatoryValue as error:
+        field = error.full_key or key
+        raise InputError(f"{field}: missing; set {field}=VALUE") from error
+    return value
+
+
+@contextmanager
+def _hydra() -> Iterator[None]:
+    register_resolvers()
+    with initialize_config_dir(str(conf_dir()), job_name="jevexp", version_base="1.3"):
+        yield
+
+
+def _search_path(config_dir: str | None) -> list[str]:
+    if config_dir is None:
+        return []
+    path = Path(config_dir).resolve()
+    if not path.is_dir():
+        raise InputError(f"--config-dir {config_dir}: no such folder")
+    return [f"hydra.searchpath=[{quoted(f'file://{path}')}]"]
+
+
+def _without_sweeps(overrides: Sequence[str]) -> list[str]:
+    """The overrides that all runs of a sweep share."""
+    parsed = _parser().parse_overrides(list(overrides))
+    return [override.input_line or "" for override in parsed if not override.is_sweep_override()]
+
+
+def _expand(base: DictConfig, overrides: Sequence[str]) -> list[list[str]]:
+    """The overrides of each run of a sweep.
+
+    Only Hydra's basic sweeper fixes its runs beforehand; of another one the shared part is checked.
+    """
+    if base.hydra.sweeper._target_ != _BASIC_SWEEPER:
+        return [_without_sweeps(overrides)]
+    params = base.hydra.sweeper.params or {}
+    given = [f"{key}={value}" for key, value in params.items()]
+    parsed = _parser().parse_overrides([*given, *overrides])
+    return [run for batch in BasicSweeper.split_arguments(parsed, None) for run in batch]
+
+
+def _parser() -> OverridesParser:
+    return OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
+
+
+def quoted(value: str) -> str:
+    """`value` as a quoted string of Hydra's override grammar."""
+    escaped = re.sub(r"(\\*)'", r"\1\1\\'", value)
+    return f"'{escaped}'"
+
+
+@contextmanager
+def _one_line() -> Iterator[None]:
+    """Turn what Hydra and OmegaConf raise into one line that says what to do."""
+    try:
+        yield
+    except MissingConfigException as error:
+        raise InputError(_missing_option(error)) from error
+    except OverrideParseException as error:
+        raise InputError(_unreadable_override(error)) from error
+    except (HydraException, OmegaConfBaseException) as error:
+        text = str(error)
+        if found := re.search(r"Could not (?:override|append to config\.) '?([\w.@/-]+)", text):
+            raise InputError(_refused_override(found[1], text)) from error
+        if found := re.search(r"Ambiguous value for argument '(.+?)'", text):
+            raise InputError(
+                f"{found[1]}: several values; sweep over them with -m, or write a list as [a,b]"
+            ) from error
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        raise InputError(": ".join(lines[:2]) or type(error).__name__) from error
+
+
+def _missing_option(error: MissingConfigException) -> str:
+    """One line for a group option that does not exist."""
+    group, _, option = (error.missing_cfg_file or "").rpartition("/")
+    if not group:
+        return f"{option}: no such configuration; see jevexp --help"
+    options = sorted(error.options or ())
+    near = difflib.get_close_matches(option, options, n=1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    return f"{group}={option}: no such option; {hint}choose one of: {', '.join(options)}"
+
+
+def _unreadable_override(error: OverrideParseException) -> str:
+    reason = error.message.splitlines()[0]
+    return (
+        f"{error.override}: not an override: {reason}; write GROUP=OPTION or FIELD=VALUE, "
+        "with quotes around special characters"
+    )
+
+
+def _refused_override(field: str, text: str) -> str:
+    if "multiple values" in text:
+        return f"{field}: given twice"
+    if re.match(r"hydra\b", field):
+        return f"{field}: Hydra has no such field; see jevexp --cfg hydra"
+    return unknown_field(field.replace("/", "."))

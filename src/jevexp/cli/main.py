@@ -1,0 +1,39 @@
+"""`jevexp` and `python -m jevexp`: find the verb, run it, turn errors into exit statuses."""
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.markup import escape
+
+from jevexp.errors import InputError
+
+# One file a verb below jevexp.cli; each has a function main(arguments) -> exit status.
+VERBS = ("data", "export", "ui")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line and return its exit status.
+
+    0: every requested task was answered and valid. 1: failed or incomplete, evidence kept.
+    2: unusable input, nothing written or sent. 130 and 143: interrupted, evidence kept.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    verb, rest = (given[0], given[1:]) if given and given[0] in (*VERBS, "run") else ("run", given)
+    try:
+        status: int = importlib.import_module(f"jevexp.cli.{verb}").main(rest)
+    except InputError as error:
+        console = Console(stderr=True, soft_wrap=True)
+        console.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # Whoever read our output is gone, as in `jevexp data list | head`.
+        return 1
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

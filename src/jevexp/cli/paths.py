@@ -1,0 +1,38 @@
+"""Whether the paths of a command line may be written to."""
+
+import sysconfig
+from pathlib import Path
+
+import jevexp
+from jevexp.errors import InputError
+from jevexp.settings import Settings
+
+
+def check_paths(directory: Path, settings: Settings) -> None:
+    """Check the output directory and the ledger before anything is made.
+
+    Raises:
+        InputError: the directory exists, or a path lies inside the installed packages.
+    """
+    if directory.exists():
+        raise InputError(f"{directory}: exists already; every run needs a fresh directory")
+    _check_outside("the output directory", directory)
+    if settings.caps.ledger is not None:
+        ledger = Path(settings.caps.ledger)
+        _check_outside("caps.ledger", ledger)
+        if ledger.is_dir():
+            raise InputError(f"caps.ledger: {ledger} is a folder; give a file")
+        if (
+            ledger.resolve() == directory.resolve()
+            or directory.resolve() in ledger.resolve().parents
+        ):
+            raise InputError(
+                f"caps.ledger: {ledger} lies inside the new run; leave it null for that"
+            )
+
+
+def _check_outside(what: str, path: Path) -> None:
+    package = Path(jevexp.__file__).parent
+    for root in {package, *(Path(sysconfig.get_path(name)) for name in ("purelib", "platlib"))}:
+        if path.resolve().is_relative_to(root.resolve()):
+            raise InputError(f"{what}: {path} lies inside the installed packages; choose another")

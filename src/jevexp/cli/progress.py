@@ -1,0 +1,132 @@
+"""What a person sees while a run goes on: a live bar on a terminal, plain lines elsewhere."""
+
+import bisect
+import time
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+from jevexp.domain.record import Record
+from jevexp.experiment import Observer, Plan
+from jevexp.harness.summary import percentile
+
+_PLAIN_LINES = 8
+_PLAIN_SECONDS = 30.0
+
+
+class Tally:
+    """Accuracy, median latency and charge so far."""
+
+    def __init__(self) -> None:
+        self.done = self.failed = 0
+        self._scored = self._correct = 0
+        self._charged_usd = 0.0
+        self._latencies: list[float] = []
+
+    def add(self, record: Record) -> None:
+        """Count one more record."""
+        self.done += 1
+        self.failed += not record.ok
+        if record.correct is not None:
+            self._scored += 1
+            self._correct += record.correct
+        self._charged_usd += record.charged_usd
+        bisect.insort(self._latencies, record.latency_s)
+
+    def text(self) -> str:
+        """The numbers in a few words."""
+        parts = []
+        if self._scored:
+            parts.append(f"accuracy {self._correct / self._scored:.3f}")
+        median = percentile(self._latencies, 0.5)
+        if median is not None:
+            parts.append(f"p50 {median:.3f} s")
+        parts.append(f"charged ${self._charged_usd:.2f}")
+        if self.failed:
+            parts.append(f"failed {self.failed}")
+        return " · ".join(parts)
+
+
+class LiveProgress:
+    """A bar with the numbers so far and the time that is left."""
+
+    def __init__(self, console: Console, title: str) -> None:
+        self._title = title
+        self._tally = Tally()
+        self._progress = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=20),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[numbers]}", markup=False),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+        )
+        self._bar: TaskID | None = None
+
+    def started(self, plan: Plan) -> None:
+        """Show the bar."""
+        title = f"{self._title}{run_name(plan)}"
+        self._bar = self._progress.add_task(title, total=len(plan.tasks), numbers="")
+        self._progress.start()
+
+    def recorded(self, record: Record) -> None:
+        """Move the bar."""
+        self._tally.add(record)
+        if self._bar is not None:
+            self._progress.update(self._bar, advance=1, numbers=self._tally.text())
+
+    def finished(self) -> None:
+        """Take the bar away; the table follows."""
+        self._progress.stop()
+
+
+class PlainProgress:
+    """A line at the start, and one whenever enough tasks or time have passed."""
+
+    def __init__(self, console: Console, title: str) -> None:
+        self._console = console
+        self._title = title
+        self._tally = Tally()
+        self._planned = 0
+        self._last_line = time.monotonic()
+
+    def started(self, plan: Plan) -> None:
+        """Say what runs."""
+        self._planned = len(plan.tasks)
+        self._say(f"{run_name(plan)}: {self._planned} tasks")
+
+    def recorded(self, record: Record) -> None:
+        """Say how far it is, now and then."""
+        self._tally.add(record)
+        step = max(1, -(-self._planned // _PLAIN_LINES))
+        due = self._tally.done % step == 0 or self._tally.done == self._planned
+        if due or time.monotonic() - self._last_line > _PLAIN_SECONDS:
+            self._say(f"{self._tally.done}/{self._planned} {self._tally.text()}")
+
+    def finished(self) -> None:
+        """Nothing more to say."""
+
+    def _say(self, line: str) -> None:
+        self._last_line = time.monotonic()
+        self._console.print(f"{self._title}{line}", markup=False, highlight=False)
+
+
+def run_name(plan: Plan) -> str:
+    """Dataset, model and backend: what identifies a run to a person."""
+    settings = plan.settings
+    return f"{settings.dataset.name} · {settings.model.name} · {settings.backend.name}"
+
+
+def make_observer(console: Console, *, number: int | None) -> Observer:
+    """The observer that fits the terminal; `number` counts the runs of a sweep from 0."""
+    title = "" if number is None else f"[{number}] "
+    kind = LiveProgress if console.is_terminal else PlainProgress
+    return kind(console, title)

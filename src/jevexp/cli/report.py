@@ -1,0 +1,91 @@
+"""What is printed when a run or a sweep has ended, and the exit status that goes with it."""
+
+import shutil
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from jevexp.cli import tables
+from jevexp.errors import InputError
+from jevexp.evidence import RunDirectory, RunStatus
+
+_MOST_FAULTS = 3
+
+
+def report_run(console: Console, path: Path) -> int:
+    """Print one finished run.
+
+    Raises:
+        InputError: the run was refused; its directory, which holds no answer, is removed.
+    """
+    directory = RunDirectory(path)
+    manifest = directory.read_manifest()
+    if manifest.status is RunStatus.REFUSED:
+        shutil.rmtree(path)
+        with suppress(OSError):
+            # The day's folder, unless other runs are in it.
+            path.parent.rmdir()
+        raise InputError(manifest.message or "refused")
+    summary = directory.read_summary()
+    if summary:
+        console.print(tables.results(manifest, summary))
+    console.print(tables.verdict(manifest))
+    for line in _failures(directory):
+        console.print(Text(f"  {line}"))
+    _print_place(console, "run", path)
+    return 1 if manifest.exit_status is None else manifest.exit_status
+
+
+def report_sweep(console: Console, path: Path, planned: int) -> int:
+    """Print a sweep's runs side by side; 0 only when all planned runs are complete."""
+    runs = []
+    broken = []
+    for directory in (
+        sorted(filter(Path.is_dir, path.iterdir()), key=_number) if path.is_dir() else []
+    ):
+        try:
+            run = RunDirectory(directory)
+            runs.append((run.read_manifest(), run.read_summary()))
+        except InputError as error:
+            broken.append(str(error))
+    if runs:
+        console.print(tables.comparison(runs))
+    for manifest, _ in runs:
+        if manifest.status is not RunStatus.COMPLETE:
+            reason = f" {manifest.message}" if manifest.message else ""
+            console.print(
+                Text(f"{manifest.run}: ").append_text(tables.verdict(manifest)).append(reason)
+            )
+    for line in broken:
+        console.print(Text(f"not readable: {line}", style="red"))
+    complete = sum(manifest.status is RunStatus.COMPLETE for manifest, _ in runs)
+    console.print(f"{complete} of {planned} runs complete", highlight=False)
+    _print_place(console, "sweep", path)
+    interrupted = [m.exit_status for m, _ in runs if m.status is RunStatus.INTERRUPTED]
+    if interrupted:
+        return interrupted[0] or 130
+    return 0 if complete == planned else 1
+
+
+def _failures(directory: RunDirectory) -> list[str]:
+    """What went wrong with single tasks, the most frequent first."""
+    faults = Counter(
+        record.error or "unknown error" if not record.ok else record.schema_error or "invalid"
+        for record in directory.records()
+        if not (record.ok and record.valid)
+    )
+    shown = [f"{count} × {fault}" for fault, count in faults.most_common(_MOST_FAULTS)]
+    rest = len(faults) - len(shown)
+    return [*shown, f"and {rest} more kinds of failure"] if rest else shown
+
+
+def _print_place(console: Console, what: str, path: Path) -> None:
+    console.print(Text(f"{what}: {path}"))
+
+
+def _number(path: Path) -> tuple[int, str]:
+    head = path.name.partition("-")[0]
+    return (int(head) if head.isdigit() else 0, path.name)

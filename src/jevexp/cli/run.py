@@ -1,0 +1,94 @@
+"""The run verb: one run, or a sweep of several, from a command line of overrides."""
+
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+
+import hydra
+from hydra._internal.utils import get_args_parser
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from omegaconf import DictConfig
+from rich.console import Console
+
+from jevexp import experiment
+from jevexp.cli.compose import check_composes, compose_command, quoted, to_settings
+from jevexp.cli.conf import conf_dir
+from jevexp.cli.paths import check_paths
+from jevexp.cli.progress import make_observer
+from jevexp.cli.report import report_run, report_sweep
+from jevexp.cli.track import Tracking
+from jevexp.errors import InputError
+from jevexp.evidence import RunStatus
+
+# Wide enough for the tables where nobody set a width, as in a log file.
+console = Console(soft_wrap=True) if sys.stdout.isatty() else Console(width=120, soft_wrap=True)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run what the command line asks for and print what came of it."""
+    parsed = get_args_parser().parse_args(list(arguments))
+    if _only_shows(parsed):
+        check_composes(parsed)
+        _hand_to_hydra(arguments)
+        return 0
+    composition = compose_command(parsed)
+    for settings in composition.settings:
+        check_paths(composition.directory, settings)
+        experiment.plan(settings)
+    where = "hydra.sweep.dir" if composition.is_sweep else "hydra.run.dir"
+    try:
+        # The same directory again, since a second composition would name another one.
+        _hand_to_hydra([*arguments, f"{where}={quoted(str(composition.directory))}"])
+    except KeyboardInterrupt:
+        if not composition.directory.exists():
+            raise
+    if composition.is_sweep:
+        return report_sweep(console, composition.directory, len(composition.settings))
+    return report_run(console, composition.directory)
+
+
+def _only_shows(parsed: Namespace) -> bool:
+    """Whether Hydra answers this itself: help, the composed configuration, completion."""
+    shows = (parsed.help, parsed.hydra_help, parsed.cfg, parsed.info, parsed.shell_completion)
+    return any(shows)
+
+
+def _hand_to_hydra(arguments: Sequence[str]) -> None:
+    # Hydra reads sys.argv, and so do the launchers that start other processes.
+    sys.argv = ["jevexp", *arguments]
+    hydra.main(version_base="1.3", config_path=str(conf_dir().resolve()), config_name="config")(
+        job
+    )()
+
+
+def job(config: DictConfig) -> None:
+    """One run, in whatever process Hydra's launcher starts it.
+
+    How the run ended stands in its directory, where the launching process reads it.
+
+    Raises:
+        KeyboardInterrupt: a signal ended the run; the one way to keep a sweep from going on.
+    """
+    settings = to_settings(config)
+    state = HydraConfig.get()
+    sweeping = state.mode == RunMode.MULTIRUN
+    launch = experiment.Launch(
+        directory=Path(state.runtime.output_dir),
+        sweep=Path(state.sweep.dir).absolute() if sweeping else None,
+        overrides=tuple(state.overrides.task),
+    )
+    try:
+        outcome = experiment.run(
+            experiment.plan(settings),
+            launch,
+            make_observer(console, number=state.job.num if sweeping else None),
+            Tracking(settings, console),
+        )
+    except InputError as error:
+        # Somebody else took the directory, or changed a file since the command line was checked.
+        console.print(f"{launch.directory.name}: {error}", markup=False)
+        return
+    if outcome.manifest.status is RunStatus.INTERRUPTED:
+        raise KeyboardInterrupt

@@ -1,0 +1,100 @@
+"""The tables at the end: one run's results, and a sweep's runs side by side."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from jevexp.evidence import Manifest, RunStatus
+
+_STYLE = {RunStatus.COMPLETE: "green", RunStatus.RUNNING: "yellow"}
+
+
+def results(manifest: Manifest, summary: dict[str, Any]) -> Table:
+    """One run: a row for all tasks and one a family."""
+    table = Table(box=box.SIMPLE_HEAD, title=f"{name_of(manifest)}", title_justify="left")
+    table.add_column("tasks")
+    for heading in ("valid", "accuracy", "Brier", "ECE", "MAE", "p50 s", "p95 s"):
+        table.add_column(heading, justify="right")
+    table.add_row(*_numbers("all", summary), style="bold")
+    for family, part in summary["per_family"].items():
+        table.add_row(*_numbers(family, part))
+    return table
+
+
+def _numbers(name: str, part: dict[str, Any]) -> list[str]:
+    return [
+        name,
+        f"{part['n_valid']}/{part['n_planned']}",
+        *_metrics(part),
+        number(part["latency"]["p95_s"]),
+    ]
+
+
+def _metrics(part: dict[str, Any]) -> list[str]:
+    return [
+        number(part["accuracy"]),
+        number(part["brier_mean"]),
+        number(part["ece"] and part["ece"]["ece"]),
+        number(part["ordinal_mae"]),
+        number(part["latency"]["p50_s"]),
+    ]
+
+
+def verdict(manifest: Manifest) -> Text:
+    """One line: how the run ended, and how many tasks were answered."""
+    counts = manifest.counts
+    text = Text(manifest.status.value, style=_STYLE.get(manifest.status, "red"))
+    text.append(f": {counts.valid} of {counts.requested} tasks answered and valid", style="default")
+    if counts.attempted < counts.requested:
+        text.append(f", {counts.attempted} attempted", style="default")
+    if manifest.stop_reason:
+        text.append(f"; stopped: {manifest.stop_reason.replace('_', ' ')}", style="default")
+        if manifest.stop_reason == "cap_reached":
+            text.append(f" (${manifest.ledger.cap_usd:g})", style="default")
+    if manifest.error:
+        text.append(f"; {manifest.error}", style="default")
+    return text
+
+
+def comparison(runs: Sequence[tuple[Manifest, dict[str, Any] | None]]) -> Table:
+    """The runs of a sweep, in the order they were started, with what differs between them."""
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("run")
+    varying = _varying([manifest for manifest, _ in runs])
+    for field in varying:
+        table.add_column(field, overflow="fold")
+    for heading in ("valid", "accuracy", "Brier", "ECE", "MAE", "p50 s", "status"):
+        table.add_column(heading, justify="right")
+    for index, (manifest, summary) in enumerate(runs):
+        cells = [_overrides(manifest).get(field, "") for field in varying]
+        metrics = _metrics(summary) if summary else [""] * 5
+        valid = f"{manifest.counts.valid}/{manifest.counts.requested}"
+        status = Text(manifest.status.value, style=_STYLE.get(manifest.status, "red"))
+        table.add_row(str(index), *map(Text, cells), valid, *metrics, status)
+    return table
+
+
+def _varying(manifests: Sequence[Manifest]) -> list[str]:
+    """The overrides whose values are not the same everywhere."""
+    given = [_overrides(manifest) for manifest in manifests]
+    fields = dict.fromkeys(field for one in given for field in one)
+    return [field for field in fields if len({one.get(field) for one in given}) > 1]
+
+
+def _overrides(manifest: Manifest) -> dict[str, str]:
+    pairs = (override.partition("=") for override in manifest.config.overrides)
+    return {field: value for field, _, value in pairs}
+
+
+def name_of(manifest: Manifest) -> str:
+    """Dataset, model and backend: what identifies a run to a person."""
+    model = manifest.model.declared["name"]
+    return f"{manifest.dataset.name} · {model} · {manifest.backend['name']}"
+
+
+def number(value: float | None) -> str:
+    """A number for a table; what is unknown stays empty."""
+    return "" if value is None else f"{value:.3f}"

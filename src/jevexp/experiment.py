@@ -1,0 +1,217 @@
+"""One run from top to bottom: plan, claim a directory, ask, prove, track."""
+
+import logging
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from jevexp.backends.factory import make_backend
+from jevexp.datasets import LoadedDataset, load_dataset
+from jevexp.domain.record import Record
+from jevexp.domain.task import Task
+from jevexp.errors import InputError
+from jevexp.evidence import Ending, Journal, Manifest, RunDirectory, RunStatus
+from jevexp.evidence.directory import LEDGER, LOG
+from jevexp.evidence.runlog import run_log
+from jevexp.harness import (
+    PINNED_COMMIT,
+    Ledger,
+    LedgerError,
+    Runner,
+    RunOutcome,
+    Tariff,
+    summarize,
+)
+from jevexp.harness.interrupts import Interrupted, Interrupts
+from jevexp.settings import Settings
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A run that can go ahead as far as anyone can tell without asking a provider."""
+
+    settings: Settings
+    dataset: LoadedDataset
+    tasks: tuple[Task, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Where a run goes: its directory, and for a run of a sweep the sweep's."""
+
+    directory: Path
+    sweep: Path | None = None
+    overrides: tuple[str, ...] = ()
+
+    def ledger(self, configured: str | None) -> Path:
+        """The ledger's path: as configured, else inside the sweep or the run."""
+        return Path(configured) if configured else (self.sweep or self.directory) / LEDGER
+
+
+class Observer(Protocol):
+    """Somebody who watches a run."""
+
+    def started(self, plan: Plan) -> None:
+        """The provider is open; requests follow."""
+
+    def recorded(self, record: Record) -> None:
+        """One task is done, and durable."""
+
+    def finished(self) -> None:
+        """No more requests follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended, as its directory says it."""
+
+    directory: RunDirectory
+    manifest: Manifest
+    summary: dict[str, Any]
+
+
+def plan(settings: Settings) -> Plan:
+    """Check everything that needs no provider; pinned files that are not here are downloaded.
+
+    Raises:
+        InputError: the run cannot succeed as configured.
+    """
+    dataset = load_dataset(settings.dataset)
+    tasks = dataset.tasks[: settings.caps.limit]
+    make_backend(settings.backend, settings.model, tasks)
+    if settings.caps.ledger is not None and Path(settings.caps.ledger).exists():
+        _open_ledger(Path(settings.caps.ledger), settings.caps.cap_usd).close()
+    return Plan(settings, dataset, tasks)
+
+
+def run(
+    plan: Plan, launch: Launch, observer: Observer, track: Callable[[RunDirectory], None]
+) -> Outcome:
+    """Run a plan and leave its evidence in the launch's directory.
+
+    Whatever happens after the directory is claimed, it ends with a manifest that tells the truth.
+    `track` is called once the directory is complete, and cannot change it.
+
+    Raises:
+        InputError: the directory is not fresh; nothing was written.
+    """
+    directory = RunDirectory.create(launch.directory)
+    with Interrupts() as interrupts:
+        with run_log(directory.path / LOG):
+            journal = _journal(plan, launch, directory)
+            journal.save()
+            attempt = _Attempt(plan, launch, directory, journal)
+            ending = _ending(journal, lambda: attempt.run(observer, interrupts))
+            outcome = _complete(plan, directory, journal, ending)
+        directory.seal()
+        if ending.status is not RunStatus.REFUSED:
+            track(directory)
+    return outcome
+
+
+def _journal(plan: Plan, launch: Launch, directory: RunDirectory) -> Journal:
+    return Journal(
+        directory,
+        plan.settings,
+        plan.dataset,
+        requested=len(plan.tasks),
+        ledger=launch.ledger(plan.settings.caps.ledger),
+        sweep=launch.sweep.name if launch.sweep else None,
+        overrides=launch.overrides,
+        harness={"name": plan.settings.harness.name, "commit": PINNED_COMMIT},
+    )
+
+
+def _ending(journal: Journal, ask: Callable[[], RunOutcome]) -> Ending:
+    """Ask, and say how that ended; nothing but an ending comes out of here."""
+    try:
+        outcome = ask()
+    except InputError as error:
+        return Ending(RunStatus.REFUSED, 2, error=error)
+    except Interrupted as error:
+        return Ending(RunStatus.INTERRUPTED, error.exit_status, error=error)
+    except Exception as error:
+        # Neither the person's mistake nor the provider's: the log gets the traceback.
+        log.exception("the run crashed")
+        return Ending(RunStatus.CRASHED, 1, error=error)
+    if journal.counts.valid == journal.counts.requested:
+        return Ending(RunStatus.COMPLETE, 0)
+    return Ending(RunStatus.INCOMPLETE, 1, stop_reason=outcome.stop)
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """Everything that lives only while requests are sent, opened and closed in order."""
+
+    plan: Plan
+    launch: Launch
+    directory: RunDirectory
+    journal: Journal
+
+    def run(self, observer: Observer, interrupts: Interrupts) -> RunOutcome:
+        settings = self.plan.settings
+        with ExitStack() as stack:
+            backend = make_backend(settings.backend, settings.model, self.plan.tasks)
+            stack.callback(backend.close)
+            with interrupts.waiting():
+                backend.open(self.directory.path)
+            ledger_path = self.launch.ledger(settings.caps.ledger)
+            ledger = stack.enter_context(_open_ledger(ledger_path, settings.caps.cap_usd))
+            stack.callback(_read_charges, ledger, self.journal)
+            self.journal.opened(backend.describe())
+            observer.started(self.plan)
+            stack.callback(observer.finished)
+            runner = Runner(
+                backend,
+                ledger,
+                self.directory,
+                model=settings.model.alias,
+                tariff=_tariff(settings, backend.cost_basis),
+                reserve_usd=settings.caps.reserve_usd,
+                interrupts=interrupts,
+            )
+            log.info("asking %d tasks", len(self.plan.tasks))
+            return runner.run(self.plan.tasks, lambda record: self._note(record, observer))
+
+    def _note(self, record: Record, observer: Observer) -> None:
+        self.journal.record(record)
+        observer.recorded(record)
+
+
+def _complete(plan: Plan, directory: RunDirectory, journal: Journal, ending: Ending) -> Outcome:
+    """Close the results, then write summary and manifest."""
+    directory.close()
+    summary = summarize(
+        plan.tasks, directory.records(), ledger_charged_usd=journal.ledger_charged_usd
+    )
+    directory.write_summary(summary)
+    manifest = journal.save(ending)
+    log.info("%s, stop reason: %s", ending.status, ending.stop_reason)
+    return Outcome(directory, manifest, summary)
+
+
+def _tariff(settings: Settings, cost_basis: str | None) -> Tariff:
+    pricing = settings.pricing
+    return Tariff(pricing.input_per_m, pricing.output_per_m, cost_basis or pricing.basis)
+
+
+def _open_ledger(path: Path, cap_usd: float) -> Ledger:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return Ledger(path, cap_usd)
+    except LedgerError as error:
+        raise InputError(f"caps.ledger: {error}") from error
+    except OSError as error:
+        raise InputError(f"caps.ledger: {path}: {error.strerror}") from error
+
+
+def _read_charges(ledger: Ledger, journal: Journal) -> None:
+    journal.charged(
+        cap_usd=ledger.cap_usd,
+        by_run_usd=ledger.charged_here_usd,
+        by_all_usd=ledger.charged_usd,
+    )
