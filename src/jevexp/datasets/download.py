@@ -165,7 +165,7 @@ def _progress(pin: PinnedFile, show: Console | None) -> Iterator[Callable[[int],
         return
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn())
     with Progress(*columns, console=show, transient=True) as progress:
         bar = progress.add_task(pin.path, total=pin.bytes)
         yield lambda count: progress.advance(bar, count)

@@ -1,0 +1,132 @@
+"""`jevexp data`: download the pinned datasets, list them, verify what is cached."""
+
+import argparse
+import difflib
+from collections.abc import Sequence
+from pathlib import Path
+
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from pydantic import ValidationError
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from yaml import YAMLError  # type: ignore[import-untyped]
+
+from jevexp.cli.conf import conf_dir
+from jevexp.datasets import FileState, cached_path, file_state, pull
+from jevexp.domain.json import dumps
+from jevexp.errors import InputError
+from jevexp.settings import Dataset, PinnedFile, explain
+
+_STYLE = {FileState.CACHED: "green", FileState.MISSING: "dim", FileState.DAMAGED: "red"}
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the verb and return its exit status.
+
+    Raises:
+        InputError: there is no such dataset, or a file cannot be had.
+    """
+    arguments = _parser().parse_args(argv)
+    datasets = pinned_datasets(conf_dir() / "dataset")
+    if arguments.verb == "list":
+        return _list(datasets)
+    chosen = _choose(datasets, arguments.names)
+    return _pull(chosen) if arguments.verb == "pull" else _verify(chosen)
+
+
+def pinned_datasets(folder: Path) -> dict[str, Dataset]:
+    """The options of the dataset group that are pinned, by option name.
+
+    Raises:
+        InputError: an option is not YAML, or not a dataset.
+    """
+    datasets = {}
+    for path in sorted(folder.glob("*.yaml")):
+        try:
+            fields = OmegaConf.to_container(OmegaConf.load(path), resolve=True)
+            if isinstance(fields, dict) and fields.get("source") == "pinned":
+                datasets[path.stem] = Dataset.model_validate_json(dumps(fields))
+        except ValidationError as error:
+            raise InputError(f"{path}: {explain(error)}") from error
+        except (YAMLError, OmegaConfBaseException, ValueError, OSError) as error:
+            raise InputError(f"{path}: {' '.join(str(error).split())}") from error
+    return datasets
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="jevexp data",
+        description="Download the pinned datasets, list them, verify what is cached. "
+        "The cache is $JEVEXP_CACHE, else in your user's cache folder.",
+    )
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="pull|list|verify")
+    for verb, text in (
+        ("pull", "download what the cache lacks"),
+        ("list", "show the pinned datasets and whether they are cached"),
+        ("verify", "hash the cached files again; status 1 where one is wrong or missing"),
+    ):
+        parts = verbs.add_parser(verb, help=text, description=text.capitalize() + ".")
+        if verb != "list":
+            parts.add_argument("names", nargs="*", metavar="NAME", help="default: all of them")
+    return parser
+
+
+def _choose(datasets: dict[str, Dataset], names: Sequence[str]) -> list[Dataset]:
+    for name in names:
+        if name not in datasets:
+            near = difflib.get_close_matches(name, datasets, n=1, cutoff=0.6)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(datasets)}"
+            raise InputError(f"{name}: no such pinned dataset; {hint}")
+    return [datasets[name] for name in names or datasets]
+
+
+def _pull(datasets: Sequence[Dataset]) -> int:
+    paths = [path for dataset in datasets for path in pull(dataset, show=Console(stderr=True))]
+    for path in dict.fromkeys(paths):
+        _say(str(path))
+    return 0
+
+
+def _verify(datasets: Sequence[Dataset]) -> int:
+    pins = {pin.sha256: pin for dataset in datasets for pin in dataset.files}
+    states = {sha256: file_state(pin) for sha256, pin in pins.items()}
+    for sha256, state in states.items():
+        _say(f"{state:<8}{cached_path(pins[sha256])}")
+    return 0 if all(state is FileState.CACHED for state in states.values()) else 1
+
+
+def _list(datasets: dict[str, Dataset]) -> int:
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("dataset")
+    for heading in ("tasks", "bytes"):
+        table.add_column(heading, justify="right")
+    for heading in ("cache", "sha256"):
+        table.add_column(heading)
+    for name, dataset in datasets.items():
+        state = _state(dataset.files)
+        table.add_row(
+            name,
+            str(sum(pin.tasks for pin in dataset.files)),
+            f"{sum(pin.bytes for pin in dataset.files):,}",
+            f"[{_STYLE[state]}]{state}[/]",
+            _short(dataset.files),
+        )
+    Console().print(table)
+    return 0
+
+
+def _state(pins: Sequence[PinnedFile]) -> FileState:
+    """The worst of the files' states."""
+    states = {file_state(pin) for pin in pins}
+    order = (FileState.DAMAGED, FileState.MISSING)
+    return next((state for state in order if state in states), FileState.CACHED)
+
+
+def _short(pins: Sequence[PinnedFile]) -> str:
+    return pins[0].sha256[:12] if len(pins) == 1 else f"{len(pins)} files"
+
+
+def _say(line: str) -> None:
+    Console(soft_wrap=True).print(line, markup=False, highlight=False)
