@@ -6,6 +6,7 @@ one is refused, and a secret appears only as the name of the environment variabl
 
 import difflib
 import hashlib
+import re
 import types
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin
@@ -234,10 +235,20 @@ class Tracking(Model):
     """Where finished runs are logged. `uri` null: an SQLite database under the outputs folder."""
 
     kind: Literal["mlflow", "none"]
-    uri: str | None
-    experiment: Annotated[str, Field(min_length=1)]
+    uri: Annotated[str, Field(pattern=r"^([a-z][a-z0-9+.-]*://|databricks$)")] | None
+    experiment: Annotated[str, Field(min_length=1, max_length=500)]
     raw_evidence: bool
     timeout_s: Seconds
+
+    @model_validator(mode="after")
+    def _no_password(self) -> Self:
+        if self.uri and re.search(r"://[^/]*:[^/]*@|^https?://[^/]*@|password=", self.uri):
+            # Not shown: the manifest would show it too.
+            raise ValueError(
+                "uri: holds a password or user; for a server set MLFLOW_TRACKING_USERNAME and "
+                "MLFLOW_TRACKING_PASSWORD, for a database use its own password file"
+            )
+        return self
 
 
 class Settings(Model):

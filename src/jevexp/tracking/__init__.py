@@ -1,0 +1,23 @@
+"""Where finished runs are logged: MLflow, behind one small protocol."""
+
+from pathlib import Path
+
+from jevexp.settings import Tracking
+from jevexp.tracking.links import Links
+from jevexp.tracking.none import NoTracker
+from jevexp.tracking.protocol import Change, TrackedRun, Tracker, TrackingError
+from jevexp.tracking.tracker import MlflowTracker
+
+__all__ = ["Change", "Links", "TrackedRun", "Tracker", "TrackingError", "make_tracker"]
+
+
+def make_tracker(settings: Tracking, outputs: Path) -> Tracker:
+    """The tracker that `settings` asks for; nothing is imported, opened or asked yet.
+
+    Args:
+        settings: which one, and where it logs.
+        outputs: the folder of runs, where the default database lives.
+    """
+    if settings.kind == "none":
+        return NoTracker()
+    return MlflowTracker(settings, outputs)

@@ -1,0 +1,131 @@
+"""All that is logged of a run, read from its directory. Nothing here knows MLflow's interface."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from jevexp.domain.json import dumps
+from jevexp.domain.record import Record
+from jevexp.domain.task import Task
+from jevexp.evidence import Manifest, RunDirectory, RunStatus
+from jevexp.evidence.directory import CHECKSUMS, LOG, MANIFEST, RESULTS, SUMMARY
+from jevexp.tracking.metrics import metrics
+from jevexp.tracking.note import note
+from jevexp.tracking.params import params
+from jevexp.tracking.table import per_task
+from jevexp.tracking.tags import tags
+
+FILES = (MANIFEST, SUMMARY, RESULTS, CHECKSUMS, LOG)
+# MLflow keeps at most 36 characters.
+DIGEST_LENGTH = 12
+STATUS = {
+    RunStatus.COMPLETE: "FINISHED",
+    RunStatus.INCOMPLETE: "FAILED",
+    RunStatus.REFUSED: "FAILED",
+    RunStatus.CRASHED: "FAILED",
+    RunStatus.INTERRUPTED: "KILLED",
+    # The manifest was never finished: the process is gone, or still at work.
+    RunStatus.RUNNING: "KILLED",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetInput:
+    """The tasks as an input of the run; `source` and `profile` are JSON."""
+
+    name: str
+    digest: str
+    source_type: str
+    source: str
+    profile: str
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """One run for MLflow. Times are in milliseconds since the epoch."""
+
+    name: str
+    directory: str
+    sweep: str | None
+    status: str
+    start_ms: int
+    end_ms: int
+    params: dict[str, str]
+    metrics: dict[str, float]
+    tags: dict[str, str]
+    note: str
+    dataset: DatasetInput
+    config: dict[str, Any]
+    table: dict[str, Any]
+    files: tuple[Path, ...]
+    raw: Path | None
+    evidence_sha256: str
+
+
+def read(directory: RunDirectory, tasks: Sequence[Task] | None, *, raw_evidence: bool) -> Content:
+    """Read a run directory; the run may have ended in any way.
+
+    Raises:
+        InputError: there is no manifest.
+        ValueError: a file is damaged.
+    """
+    manifest = directory.read_manifest()
+    summary = directory.read_summary()
+    records = list(directory.records())
+    return Content(
+        name=_name(manifest),
+        directory=manifest.run,
+        sweep=manifest.sweep,
+        status=STATUS[manifest.status],
+        start_ms=_milliseconds(manifest.started),
+        end_ms=_end(manifest, records),
+        params=params(manifest.config.resolved),
+        metrics=metrics(manifest, summary),
+        tags=tags(manifest),
+        note=note(directory, manifest, summary),
+        dataset=_dataset(manifest),
+        config=manifest.config.resolved,
+        table=per_task(records, tasks),
+        files=tuple(path for name in FILES if (path := directory.path / name).is_file()),
+        raw=directory.raw if raw_evidence and directory.raw.is_dir() else None,
+        evidence_sha256=_evidence_sha256(directory),
+    )
+
+
+def _name(manifest: Manifest) -> str:
+    """Dataset, model and backend: lists show little more of a run than its name."""
+    model = manifest.model.declared["name"]
+    return f"{manifest.dataset.name} · {model} · {manifest.backend['name']}"
+
+
+def _dataset(manifest: Manifest) -> DatasetInput:
+    dataset = manifest.dataset
+    commit = dataset.pin.get("commit")
+    return DatasetInput(
+        name=f"{dataset.name}@{commit[:7]}" if commit else dataset.name,
+        digest=dataset.dataset_hash[:DIGEST_LENGTH],
+        source_type=str(dataset.pin.get("source") or "unknown"),
+        source=dumps(dataset.pin | {"files": dataset.files}),
+        profile=dumps({"num_rows": dataset.n_tasks}),
+    )
+
+
+def _end(manifest: Manifest, records: Sequence[Record]) -> int:
+    """When the run ended; for one that never said so, when it was last heard of."""
+    if manifest.finished is not None:
+        return _milliseconds(manifest.finished)
+    return max([_milliseconds(manifest.started), *(int(one.ts * 1000) for one in records)])
+
+
+def _milliseconds(time: str) -> int:
+    return round(datetime.fromisoformat(time).timestamp() * 1000)
+
+
+def _evidence_sha256(directory: RunDirectory) -> str:
+    """Hash of the checksums, which cover every file; before they exist, of the manifest."""
+    sealed = directory.path / CHECKSUMS
+    path = sealed if sealed.is_file() else directory.path / MANIFEST
+    return hashlib.sha256(path.read_bytes()).hexdigest()

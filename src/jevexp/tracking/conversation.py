@@ -1,0 +1,38 @@
+"""MLflow as a guest in this process: bounded, silent, and gone without a trace."""
+
+import logging
+import math
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def conversation(timeout_s: float) -> Iterator[None]:
+    """Import and use MLflow in here, and only in here.
+
+    MLflow takes its limits from the environment: without them an unreachable server holds things
+    up for four minutes. The environment is put back afterwards, so that no child inherits it.
+    """
+    before = dict(os.environ)
+    os.environ |= {
+        "MLFLOW_DISABLE_TELEMETRY": "true",
+        # Whole seconds; 0 would mean none.
+        "MLFLOW_HTTP_REQUEST_TIMEOUT": str(math.ceil(timeout_s)),
+        # A retry would double the wait, and could make a run twice.
+        "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
+        "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+        "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    }
+    disabled = logging.root.manager.disable
+    # MLflow, Alembic and SQLAlchemy tell the terminal about tables and retries.
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(disabled)
+        os.environ.clear()
+        os.environ.update(before)

@@ -1,0 +1,68 @@
+"""Addresses inside MLflow's user interface: its front page shows little of an experiment."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+DEFAULT_PORT = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Where a browser shows some runs.
+
+    Attributes:
+        start: the command that serves these addresses; None where a server does already.
+        run_list: the runs of the experiment, newest first.
+        charts: their metrics as charts.
+        tables: their per-task tables, side by side.
+        compare: parameters and metrics side by side; None for a single run.
+        runs: one address a run, in the order that was asked for.
+    """
+
+    start: str | None
+    run_list: str
+    charts: str
+    tables: str
+    compare: str | None
+    runs: tuple[str, ...]
+
+    def lines(self) -> list[str]:
+        """The addresses for a terminal, one a line, labelled."""
+        rows = [
+            ("start", self.start),
+            ("run", self.runs[0] if len(self.runs) == 1 else None),
+            ("runs", self.run_list),
+            ("charts", self.charts),
+            ("compare", self.compare),
+            ("per task", self.tables),
+        ]
+        return [f"{label:<8}  {text}" for label, text in rows if text]
+
+
+def make_links(
+    base: str, experiment_id: str, run_ids: Sequence[str], *, start: str | None = None
+) -> Links:
+    """The addresses for runs of one experiment.
+
+    Args:
+        base: where the user interface is, such as http://127.0.0.1:5000.
+        experiment_id: the experiment that holds the runs.
+        run_ids: at least one.
+        start: the command that starts the user interface there, if it must be started.
+    """
+    experiment = f"{base.rstrip('/')}/#/experiments/{experiment_id}/runs"
+    compare = f"runs={_quoted(run_ids)}&experiments={_quoted([experiment_id])}"
+    return Links(
+        start=start,
+        run_list=experiment,
+        charts=f"{experiment}?compareRunsMode=CHART",
+        tables=f"{experiment}?compareRunsMode=ARTIFACT",
+        compare=f"{base.rstrip('/')}/#/compare-runs?{compare}" if len(run_ids) > 1 else None,
+        runs=tuple(f"{experiment}/{run_id}" for run_id in run_ids),
+    )
+
+
+def _quoted(ids: Sequence[str]) -> str:
+    return quote(json.dumps(list(ids), separators=(",", ":")))

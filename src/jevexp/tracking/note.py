@@ -1,0 +1,50 @@
+"""A run's description in Markdown: what ran, how it went, where its evidence is."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from jevexp.evidence import Manifest, RunDirectory
+
+
+def note(directory: RunDirectory, manifest: Manifest, summary: dict[str, Any] | None) -> str:
+    """The text that MLflow shows above everything else of a run."""
+    rows = [*_numbers(manifest, summary or {}), *_identity(manifest)]
+    table = "\n".join(f"| {name} | {_cell(value)} |" for name, value in rows if value is not None)
+    return f"| | |\n|---|---|\n{table}\n\nEvidence: `{directory.path.resolve()}`\n"
+
+
+def _numbers(manifest: Manifest, summary: dict[str, Any]) -> Iterator[tuple[str, str | None]]:
+    yield "Status", manifest.status + (f", {why}" if (why := _reason(manifest)) else "")
+    counts = manifest.counts
+    yield "Tasks", f"{counts.requested}, attempted {counts.attempted}, valid {counts.valid}"
+    if (accuracy := summary.get("accuracy")) is not None:
+        right = f"{summary['n_correct']} of {summary['n_scorable']}"
+        yield "Accuracy", f"**{accuracy:.3f}** ({right})"
+    if (brier := summary.get("brier_mean")) is not None:
+        yield "Brier", f"{brier:.4f}"
+    if ece := summary.get("ece"):
+        yield "ECE", f"{ece['ece']:.4f}"
+    if (mae := summary.get("ordinal_mae")) is not None:
+        yield "Ordinal MAE", f"{mae:.3f}"
+    if (p50 := (summary.get("latency") or {}).get("p50_s")) is not None:
+        yield "Latency", f"p50 {p50:.3f} s, p95 {summary['latency']['p95_s']:.3f} s"
+
+
+def _identity(manifest: Manifest) -> Iterator[tuple[str, str | None]]:
+    dataset = manifest.dataset
+    commit = dataset.pin.get("commit")
+    yield "Dataset", f"{dataset.name}{f' @ {commit[:12]}' if commit else ''}"
+    yield "Dataset hash", f"`{dataset.dataset_hash}`"
+    yield "Model", f"`{manifest.model.requested}`"
+    yield "Quantization, declared", manifest.model.declared["quantization"]["label"]
+    sha256 = manifest.model.declared["weights"]["sha256"]
+    yield "Weights, declared", f"`{sha256}`" if sha256 else None
+    yield "Backend", str(manifest.backend["name"])
+
+
+def _reason(manifest: Manifest) -> str | None:
+    return manifest.stop_reason or manifest.error
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")

@@ -1,0 +1,85 @@
+"""What the rest of jevexp knows about tracking."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from jevexp.domain.task import Task
+from jevexp.evidence import RunDirectory
+from jevexp.tracking.links import Links
+
+
+class TrackingError(Exception):
+    """A run could not be logged, or found. The message is one line without secrets.
+
+    Nothing is lost: the run directory is complete, and `jevexp export RUN` logs it later.
+    """
+
+
+class Change(StrEnum):
+    """What logging a directory did to the tracker."""
+
+    CREATED = "logged"
+    """The run is new."""
+    UPDATED = "updated"
+    """An earlier state of the run, or half of it, was there; now it is all there."""
+    NONE = "unchanged"
+    """The same evidence was there already."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrackedRun:
+    """A run as the tracker knows it.
+
+    Attributes:
+        run_id: the tracker's own id.
+        experiment_id: the tracker's id of the experiment that holds it.
+        name: what people see in lists.
+        directory: the name of the run directory.
+        change: what logging it did; NONE where it was only looked up.
+    """
+
+    run_id: str
+    experiment_id: str
+    name: str
+    directory: str
+    change: Change = Change.NONE
+
+
+class Tracker(Protocol):
+    """Keeps finished runs where they can be looked at side by side."""
+
+    def log(
+        self, directory: RunDirectory, tasks: Sequence[Task] | None = None
+    ) -> TrackedRun | None:
+        """Log a finished run from its directory; once, however often it is called.
+
+        Args:
+            directory: the run's directory; it is only read.
+            tasks: the tasks that were planned, for the right answers in the per-task table.
+
+        Returns:
+            The run as it is tracked now, or None where nothing is tracked.
+
+        Raises:
+            TrackingError: it could not be logged; the directory is untouched.
+        """
+
+    def runs(self, sweep: str | None = None) -> list[TrackedRun]:
+        """The runs of a sweep, oldest first; without one, the newest runs worth comparing.
+
+        Raises:
+            TrackingError: the tracker cannot be asked.
+        """
+
+    def links(self, runs: Sequence[TrackedRun], base: str | None = None) -> Links | None:
+        """Where a browser shows these runs.
+
+        Args:
+            runs: of one experiment.
+            base: the address of a user interface; None means the usual one.
+
+        Returns:
+            None for no runs, or where nothing is tracked.
+        """

@@ -1,0 +1,88 @@
+"""Opens the store: asks a server whether it is there, creates a database exactly once."""
+
+import http.client
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+from filelock import FileLock, Timeout
+
+from jevexp.tracking.place import Place
+from jevexp.tracking.protocol import TrackingError
+
+# Creating the database takes 5 s on an idle machine; others may be queueing for it.
+LOCK_TIMEOUT_S = 120
+
+
+def open_store(place: Place, experiment: str, timeout_s: float) -> tuple[Any, str]:
+    """An MLflow client for the place, and the id of the experiment, which is made if missing.
+
+    Call it inside a `conversation`.
+
+    Raises:
+        TrackingError: a server does not answer in time, or a lock is held for too long.
+    """
+    if place.served:
+        ask_health(place.uri, timeout_s)
+    with _alone(place):
+        from mlflow import MlflowClient
+
+        client = MlflowClient(tracking_uri=place.uri)
+        return client, _experiment_id(client, place, experiment)
+
+
+def ask_health(uri: str, timeout_s: float) -> None:
+    """Ask a server whether it is there.
+
+    Any answer will do that is no server error: behind a login even this page may be refused.
+
+    Raises:
+        TrackingError: it does not answer within the time, or says that it cannot work.
+    """
+    try:
+        # The settings allow http and https only.
+        with urlopen(f"{uri.rstrip('/')}/health", timeout=timeout_s) as response:  # noqa: S310
+            response.read(1)
+    except HTTPError as error:
+        with error:
+            if error.code >= http.client.INTERNAL_SERVER_ERROR:
+                raise TrackingError(f"{uri}: answers with status {error.code}") from error
+    except TimeoutError as error:
+        raise TrackingError(f"{uri}: no answer within {timeout_s:g} s") from error
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        raise TrackingError(f"{uri}: cannot be reached: {reason}") from error
+
+
+@contextmanager
+def _alone(place: Place) -> Iterator[None]:
+    """Of two processes that create one database at once, both fail."""
+    if place.lock is None:
+        yield
+        return
+    place.lock.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(place.lock, timeout=LOCK_TIMEOUT_S):
+            yield
+    except Timeout as error:
+        raise TrackingError(f"{place.lock}: held by another process") from error
+
+
+def _experiment_id(client: Any, place: Place, name: str) -> str:
+    from mlflow import MlflowException
+
+    if found := client.get_experiment_by_name(name):
+        if found.lifecycle_stage != "active":
+            raise TrackingError(
+                f"experiment {name!r} is deleted there; restore it, or set tracking.experiment"
+            )
+        return str(found.experiment_id)
+    try:
+        return str(client.create_experiment(name, artifact_location=place.artifacts))
+    except MlflowException:
+        # Somebody else made it between the question and the answer.
+        if found := client.get_experiment_by_name(name):
+            return str(found.experiment_id)
+        raise

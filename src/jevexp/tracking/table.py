@@ -1,0 +1,77 @@
+"""One row a task, so that MLflow shows the same task of several runs side by side."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from jevexp.domain.record import Record
+from jevexp.domain.task import Task
+
+COLUMNS = (
+    "task_id",
+    "family",
+    "outcome",
+    "expected",
+    "predicted",
+    "p_expected",
+    "p_predicted",
+    "latency_s",
+    "error",
+)
+
+
+def per_task(records: Iterable[Record], tasks: Sequence[Task] | None) -> dict[str, Any]:
+    """The table as MLflow reads it: `columns`, and `data` with one list a row.
+
+    With `tasks` there is a row for every planned task, in their order. Without them there is a row
+    for every record, and the right answer is known only where the model gave it. Probabilities and
+    seconds are rounded to four digits; results.jsonl has them all.
+    """
+    by_id = {record.task_id: record for record in records}
+    if tasks is None:
+        rows = [_row(record, None) for record in by_id.values()]
+    else:
+        rows = [_row(by_id[task.id], task) if task.id in by_id else _gap(task) for task in tasks]
+    return {
+        "columns": list(COLUMNS),
+        "data": [[row.get(name) for name in COLUMNS] for row in rows],
+    }
+
+
+def _row(record: Record, task: Task | None) -> dict[str, Any]:
+    gold = record.predicted if record.correct else None
+    expected = task.gold if task else gold
+    return {
+        "task_id": record.task_id,
+        "family": record.family,
+        "outcome": _outcome(record, task),
+        "expected": expected,
+        "predicted": record.predicted,
+        "p_expected": _probability(record, expected),
+        "p_predicted": _probability(record, record.predicted),
+        "latency_s": round(record.latency_s, 4),
+        "error": record.error or record.schema_error,
+    }
+
+
+def _gap(task: Task) -> dict[str, Any]:
+    return {
+        "task_id": task.id,
+        "family": task.family,
+        "outcome": "not attempted",
+        "expected": task.gold,
+    }
+
+
+def _outcome(record: Record, task: Task | None) -> str:
+    if not record.ok:
+        return "failed"
+    if not record.valid:
+        return "invalid"
+    if record.correct is None or (task and not task.scorable):
+        return "unscored"
+    return "correct" if record.correct else "wrong"
+
+
+def _probability(record: Record, label: str | None) -> float | None:
+    p = (record.probs or {}).get(label or "")
+    return None if p is None else round(p, 4)

@@ -1,0 +1,117 @@
+"""The tracker that writes to MLflow."""
+
+import fcntl
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from jevexp.domain.task import Task
+from jevexp.evidence import RunDirectory
+from jevexp.evidence.directory import MANIFEST
+from jevexp.settings import Tracking
+from jevexp.tracking.content import read
+from jevexp.tracking.conversation import conversation
+from jevexp.tracking.links import DEFAULT_PORT, Links, make_links
+from jevexp.tracking.place import Place
+from jevexp.tracking.protocol import TrackedRun, TrackingError
+from jevexp.tracking.reading import find_runs
+from jevexp.tracking.store import open_store
+from jevexp.tracking.writing import write
+
+
+class MlflowTracker:
+    """Logs run directories to one experiment of one MLflow store.
+
+    The store is opened by the first call that needs it. One that could not be opened is not asked
+    again, so that many runs do not wait for it one after the other.
+    """
+
+    def __init__(self, settings: Tracking, outputs: Path) -> None:
+        self.place = Place.of(settings.uri, outputs)
+        self._settings = settings
+        self._outputs = outputs
+        self._opened: tuple[Any, str] | None = None
+        self._closed: TrackingError | None = None
+
+    def log(self, directory: RunDirectory, tasks: Sequence[Task] | None = None) -> TrackedRun:
+        """Log a finished run from its directory; once, however often it is called.
+
+        Raises:
+            TrackingError: it could not be logged; the directory is untouched.
+        """
+        with self._explained():
+            content = read(directory, tasks, raw_evidence=self._settings.raw_evidence)
+            with _only_logger_of(directory):
+                client, experiment_id = self._open()
+                return write(client, experiment_id, content)
+
+    def runs(self, sweep: str | None = None) -> list[TrackedRun]:
+        """The runs of a sweep, oldest first; without one, the newest runs worth comparing.
+
+        Raises:
+            TrackingError: the store cannot be asked.
+        """
+        with self._explained():
+            client, experiment_id = self._open()
+            return find_runs(client, experiment_id, sweep)
+
+    def links(self, runs: Sequence[TrackedRun], base: str | None = None) -> Links | None:
+        """Where a browser shows these runs; None for no runs."""
+        if not runs:
+            return None
+        start = None
+        if base is None and self.place.served:
+            base = self.place.uri
+        elif base is None:
+            base = f"http://127.0.0.1:{DEFAULT_PORT}"
+            start = self._start_command()
+        return make_links(base, runs[0].experiment_id, [run.run_id for run in runs], start=start)
+
+    def _open(self) -> tuple[Any, str]:
+        if self._closed is not None:
+            raise self._closed
+        if self._opened is None:
+            try:
+                self._opened = open_store(
+                    self.place, self._settings.experiment, self._settings.timeout_s
+                )
+            except TrackingError as error:
+                self._closed = error
+                raise
+        return self._opened
+
+    def _start_command(self) -> str:
+        if self._settings.uri is not None:
+            return f"jevexp ui --uri {self._settings.uri}"
+        return f"jevexp ui --outputs {self._outputs}"
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Talk to MLflow; whatever goes wrong comes out as one line."""
+        try:
+            with conversation(self._settings.timeout_s):
+                yield
+        except TrackingError:
+            raise
+        except Exception as error:
+            lines = str(error).splitlines() or [""]
+            raise TrackingError(f"{type(error).__name__}: {lines[0]}") from error
+
+
+@contextmanager
+def _only_logger_of(directory: RunDirectory) -> Iterator[None]:
+    """Keep two processes from making the same run twice; leaves no file behind.
+
+    Raises:
+        TrackingError: another process is logging this directory.
+    """
+    descriptor = os.open(directory.path / MANIFEST, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError as error:
+        raise TrackingError(f"{directory.path}: another process is logging it") from error
+    finally:
+        os.close(descriptor)
