@@ -1,0 +1,25 @@
+"""A scripted server, and the provider connected to it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jevexp.backends.llama_cpp import LlamaCpp
+from support.llama import backend_settings, model_identity
+from support.scripted_llama import ScriptedLlama, scripted_llama
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedLlama]:
+    with scripted_llama() as running:
+        yield running
+
+
+@pytest.fixture
+def backend(server: ScriptedLlama, tmp_path: Path) -> Iterator[LlamaCpp]:
+    settings = backend_settings(base_url=server.url, request_timeout_s=0.5)
+    opened = LlamaCpp(settings, model_identity()).open(tmp_path)
+    server.seen.clear()
+    yield opened
+    opened.close()
