@@ -235,17 +235,38 @@ class Tracking(Model):
     """Where finished runs are logged. `uri` null: an SQLite database under the outputs folder."""
 
     kind: Literal["mlflow", "none"]
-    uri: Annotated[str, Field(pattern=r"^([a-z][a-z0-9+.-]*://|databricks$)")] | None
+    uri: str | None
     experiment: Annotated[str, Field(min_length=1, max_length=500)]
     raw_evidence: bool
     timeout_s: Seconds
 
+    @classmethod
+    def of(cls, fields: dict[str, Any]) -> Self:
+        """Validate this group alone, for the verbs that compose nothing.
+
+        Raises:
+            InputError: naming the field, what was found and what is expected.
+        """
+        try:
+            return cls.model_validate_json(dumps(fields))
+        except ValidationError as error:
+            first = error.errors()[0]
+            field = ".".join(["tracking", *map(str, first["loc"])])
+            message = first["msg"].removeprefix("Value error, ")
+            separator = "." if first["type"] == "value_error" else ": "
+            raise InputError(f"{field}{separator}{message}") from error
+
     @model_validator(mode="after")
-    def _no_password(self) -> Self:
-        if self.uri and re.search(r"://[^/]*:[^/]*@|^https?://[^/]*@|password=", self.uri):
-            # Not shown: the manifest would show it too.
+    def _store_without_password(self) -> Self:
+        # What is wrong is not shown: it may hold a password, and the manifest shows every field.
+        if self.uri and not re.match(r"[a-z][a-z0-9+.-]*://.|databricks$", self.uri):
             raise ValueError(
-                "uri: holds a password or user; for a server set MLFLOW_TRACKING_USERNAME and "
+                "uri: expected a server's http(s)://HOST[:PORT] or a database's URI, such as "
+                "sqlite:////absolute/mlflow.db"
+            )
+        if self.uri and re.search(r"://[^/]*:[^/]*@|^https?://[^/]*@|password=", self.uri):
+            raise ValueError(
+                "uri: holds a password or a user; for a server set MLFLOW_TRACKING_USERNAME and "
                 "MLFLOW_TRACKING_PASSWORD, for a database use its own password file"
             )
         return self

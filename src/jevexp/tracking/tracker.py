@@ -2,16 +2,18 @@
 
 import fcntl
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from jevexp.domain.task import Task
+from jevexp.errors import InputError
 from jevexp.evidence import RunDirectory
 from jevexp.evidence.directory import MANIFEST
 from jevexp.settings import Tracking
-from jevexp.tracking.content import read
+from jevexp.tracking.content import Content, read
 from jevexp.tracking.conversation import conversation
 from jevexp.tracking.links import DEFAULT_PORT, Links, make_links
 from jevexp.tracking.place import Place
@@ -19,6 +21,8 @@ from jevexp.tracking.protocol import TrackedRun, TrackingError
 from jevexp.tracking.reading import find_runs
 from jevexp.tracking.store import open_store
 from jevexp.tracking.writing import write
+
+MAX_MESSAGE = 240
 
 
 class MlflowTracker:
@@ -41,9 +45,9 @@ class MlflowTracker:
         Raises:
             TrackingError: it could not be logged; the directory is untouched.
         """
-        with self._explained():
-            content = read(directory, tasks, raw_evidence=self._settings.raw_evidence)
-            with _only_logger_of(directory):
+        with _only_logger_of(directory):
+            content = self._read(directory, tasks)
+            with self._explained():
                 client, experiment_id = self._open()
                 return write(client, experiment_id, content)
 
@@ -69,6 +73,14 @@ class MlflowTracker:
             start = self._start_command()
         return make_links(base, runs[0].experiment_id, [run.run_id for run in runs], start=start)
 
+    def _read(self, directory: RunDirectory, tasks: Sequence[Task] | None) -> Content:
+        try:
+            return read(directory, tasks, raw_evidence=self._settings.raw_evidence)
+        except (InputError, OSError, ValueError) as error:
+            raise TrackingError(
+                f"{directory.path}: cannot be read: {_first_line(error)}"
+            ) from error
+
     def _open(self) -> tuple[Any, str]:
         if self._closed is not None:
             raise self._closed
@@ -84,8 +96,10 @@ class MlflowTracker:
 
     def _start_command(self) -> str:
         if self._settings.uri is not None:
-            return f"jevexp ui --uri {self._settings.uri}"
-        return f"jevexp ui --outputs {self._outputs}"
+            return f"jevexp ui --uri {shlex.quote(self._settings.uri)}"
+        if self._outputs.absolute() == Path("outputs").absolute():
+            return "jevexp ui"
+        return f"jevexp ui --outputs {shlex.quote(str(self._outputs))}"
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -96,8 +110,14 @@ class MlflowTracker:
         except TrackingError:
             raise
         except Exception as error:
-            lines = str(error).splitlines() or [""]
-            raise TrackingError(f"{type(error).__name__}: {lines[0]}") from error
+            # MLflow, its database layer and its HTTP client share no base class.
+            raise TrackingError(f"{self.place.uri}: {_first_line(error)}") from error
+
+
+def _first_line(error: Exception) -> str:
+    """What an error says, short enough for a warning."""
+    text = f"{type(error).__name__}: {error}".splitlines()[0].strip()
+    return text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]}…"
 
 
 @contextmanager
@@ -107,7 +127,10 @@ def _only_logger_of(directory: RunDirectory) -> Iterator[None]:
     Raises:
         TrackingError: another process is logging this directory.
     """
-    descriptor = os.open(directory.path / MANIFEST, os.O_RDONLY)
+    try:
+        descriptor = os.open(directory.path / MANIFEST, os.O_RDONLY)
+    except OSError as error:
+        raise TrackingError(f"{directory.path}: cannot be read: {error.strerror}") from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield

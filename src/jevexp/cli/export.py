@@ -1,0 +1,159 @@
+"""`jevexp export`: log finished run directories to MLflow; the same ones again change nothing."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.console import Console
+from rich.text import Text
+
+from jevexp.datasets import FileState, file_state, load_dataset
+from jevexp.domain.json import dumps
+from jevexp.domain.task import Task
+from jevexp.errors import InputError
+from jevexp.evidence import Manifest, RunDirectory, RunStatus
+from jevexp.evidence.directory import MANIFEST
+from jevexp.settings import Dataset, Tracking
+from jevexp.tracking import TrackedRun, Tracker, TrackingError, make_tracker
+
+
+class Target(NamedTuple):
+    """Where a run goes."""
+
+    settings: Tracking
+    outputs: Path
+
+
+class Export(NamedTuple):
+    """A run that is to be logged."""
+
+    directory: RunDirectory
+    manifest: Manifest
+    target: Target
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the verb; 0 when every run is tracked now, 1 when one could not be logged.
+
+    Raises:
+        InputError: a path is no run and no sweep, or the address is unusable.
+    """
+    arguments = _parser().parse_args(argv)
+    # All of them are checked before the first one is logged.
+    exports = [
+        _plan(directory, arguments)
+        for path in arguments.runs
+        for directory in run_directories(path)
+    ]
+    console = Console(soft_wrap=True)
+    complete = True
+    for target, chosen in _by_target(exports).items():
+        tracker = make_tracker(*target)
+        tracked = [run for export in chosen if (run := _log(console, tracker, export))]
+        complete = complete and len(tracked) == len(chosen)
+        if links := tracker.links(tracked):
+            console.print(Text("\n".join(["", *links.lines()])))
+    return 0 if complete else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="jevexp export",
+        description="Log finished run directories to MLflow. A run that is there is left alone.",
+    )
+    parser.add_argument(
+        "runs", nargs="+", type=Path, metavar="RUN", help="a run directory, or a folder of them"
+    )
+    parser.add_argument("--uri", help="log there instead of where the run was configured to")
+    parser.add_argument("--experiment", metavar="NAME", help="the experiment that gets the runs")
+    parser.add_argument("--raw", action="store_true", help="also log the raw evidence")
+    return parser
+
+
+def run_directories(path: Path) -> list[RunDirectory]:
+    """The run at `path`, or the runs right below it, in the order of a sweep.
+
+    Raises:
+        InputError: there is none.
+    """
+    if (path / MANIFEST).is_file():
+        return [RunDirectory(path)]
+    if not path.is_dir():
+        raise InputError(f"{path}: no such folder; give a run directory, or a sweep's")
+    below = [entry for entry in path.iterdir() if (entry / MANIFEST).is_file()]
+    if not below:
+        raise InputError(f"{path}: no run here and none right below: {MANIFEST} is missing")
+    return [RunDirectory(entry) for entry in sorted(below, key=_order)]
+
+
+def _order(path: Path) -> tuple[int, str]:
+    number = path.name.partition("-")[0]
+    return (int(number) if number.isdecimal() else 0, path.name)
+
+
+def _plan(directory: RunDirectory, arguments: argparse.Namespace) -> Export:
+    """Send a run where it was configured to go, except for what was asked for now."""
+    manifest = directory.read_manifest()
+    resolved = manifest.config.resolved
+    fields = resolved["tracking"] | {"kind": "mlflow"}
+    if arguments.uri is not None:
+        fields["uri"] = arguments.uri
+    if arguments.experiment is not None:
+        fields["experiment"] = arguments.experiment
+    if arguments.raw:
+        fields["raw_evidence"] = True
+    target = Target(Tracking.of(fields), _outputs(directory.path, resolved))
+    return Export(directory, manifest, target)
+
+
+def _by_target(exports: Sequence[Export]) -> dict[Target, list[Export]]:
+    grouped: dict[Target, list[Export]] = {}
+    for export in exports:
+        grouped.setdefault(export.target, []).append(export)
+    return grouped
+
+
+def _log(console: Console, tracker: Tracker, export: Export) -> TrackedRun | None:
+    """Log one run and say what that did; None where it failed."""
+    path = export.directory.path
+    try:
+        run = tracker.log(export.directory, planned_tasks(export.manifest))
+    except TrackingError as error:
+        console.print(Text(f"not logged  {path}: {error}", style="red"))
+        return None
+    if run is not None:
+        console.print(Text(f"{run.change:<10}  {path}{_remark(export.manifest)}"))
+    return run
+
+
+def _outputs(run: Path, resolved: dict[str, Any]) -> Path:
+    """The folder of runs that this one lies in, whatever the working directory is now."""
+    configured = Path(resolved["outputs"])
+    size = len(configured.parts)
+    for parent in run.absolute().parents:
+        if parent.parts[-size:] == configured.parts:
+            return parent
+    return configured.absolute()
+
+
+def planned_tasks(manifest: Manifest) -> Sequence[Task] | None:
+    """The tasks of a run, where they can be had without a download; else None."""
+    try:
+        dataset = Dataset.model_validate_json(dumps(manifest.config.resolved["dataset"]))
+        if dataset.source == "pinned" and not dataset.path:
+            states = {file_state(pin) for pin in dataset.files}
+            if states != {FileState.CACHED}:
+                return None
+        loaded = load_dataset(dataset)
+    except (InputError, ValueError):
+        return None
+    if loaded.dataset_hash != manifest.dataset.dataset_hash:
+        return None
+    return loaded.tasks[: manifest.counts.requested]
+
+
+def _remark(manifest: Manifest) -> str:
+    if manifest.status is RunStatus.RUNNING:
+        return " (it never ended: killed, or still at work; export it again once it has)"
+    return "" if manifest.status is RunStatus.COMPLETE else f" ({manifest.status})"

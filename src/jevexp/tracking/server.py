@@ -1,0 +1,92 @@
+"""MLflow's user interface as a child process, in the form that leaves memory for models."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from tempfile import TemporaryFile
+from typing import IO
+
+from jevexp.tracking.place import Place
+from jevexp.tracking.protocol import TrackingError
+from jevexp.tracking.store import ask_health
+
+HOST = "127.0.0.1"
+# It takes 4 s on an idle machine.
+START_TIMEOUT_S = 90
+STOP_TIMEOUT_S = 5
+ENVIRONMENT = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    # The queue of background jobs takes 13 more processes and 2 GB, and nothing here needs it.
+    "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+}
+
+
+def address(port: int) -> str:
+    """Where the user interface is found on this machine."""
+    return f"http://{HOST}:{port}"
+
+
+@contextmanager
+def user_interface(place: Place, port: int) -> Iterator[subprocess.Popen[bytes]]:
+    """The running user interface of a database, answering; ended on the way out.
+
+    Raises:
+        TrackingError: it ended, or did not answer in time.
+    """
+    with TemporaryFile() as output:
+        process = subprocess.Popen(
+            _command(place, port),
+            env=os.environ | ENVIRONMENT,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            # A group of its own: Ctrl-C reaches us alone, and we end all of it.
+            start_new_session=True,
+        )
+        try:
+            _wait(process, port, output)
+            yield process
+        finally:
+            _end(process)
+
+
+def _command(place: Place, port: int) -> list[str]:
+    command = [sys.executable, "-m", "mlflow", "ui", "--backend-store-uri", place.uri]
+    if place.artifacts:
+        command += ["--artifacts-destination", place.artifacts]
+    return [*command, "--host", HOST, "--port", str(port), "--workers", "1"]
+
+
+def _wait(process: subprocess.Popen[bytes], port: int, output: IO[bytes]) -> None:
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while True:
+        if process.poll() is not None:
+            output.seek(0)
+            said = output.read().decode(errors="replace").strip().splitlines() or [""]
+            raise TrackingError(f"mlflow ui ended with status {process.returncode}: {said[-1]}")
+        try:
+            ask_health(address(port), timeout_s=1)
+        except TrackingError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+        else:
+            return
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+    try:
+        process.wait(STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        pass
+    finally:
+        # Its worker outlives it now and then.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
