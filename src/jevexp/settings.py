@@ -332,15 +332,19 @@ def explain(error: ValidationError) -> str:
 def unknown_field(field: str) -> str:
     """One line for a field that does not exist, with what does exist near it."""
     known = list(field_names(Settings))
-    parent = field.rpartition(".")[0]
-    siblings = sorted({name for name in known if name.rpartition(".")[0] == parent})
-    near = difflib.get_close_matches(field, siblings or known, n=1, cutoff=0.6)
-    if near:
-        return f"{field}: no such field; did you mean {near[0]}?"
+    parent, _, leaf = field.rpartition(".")
+    siblings = sorted({name.rpartition(".")[2] for name in known if _parent(name) == parent})
+    if near := difflib.get_close_matches(leaf, siblings, n=1):
+        return f"{field}: no such field; did you mean {parent}{'.' if parent else ''}{near[0]}?"
     if parent and siblings:
-        names = ", ".join(name.rpartition(".")[2] for name in siblings)
-        return f"{field}: no such field; {parent} has {names}"
+        return f"{field}: no such field; {parent} has {', '.join(siblings)}"
+    if near := difflib.get_close_matches(field, known, n=1):
+        return f"{field}: no such field; did you mean {near[0]}?"
     return f"{field}: no such field; see jevexp --cfg job for all fields"
+
+
+def _parent(name: str) -> str:
+    return name.rpartition(".")[0]
 
 
 def field_names(model: type[BaseModel], prefix: str = "") -> Iterator[str]:

@@ -28,7 +28,9 @@ console = Console(soft_wrap=True) if sys.stdout.isatty() else Console(width=120,
 
 def main(arguments: Sequence[str]) -> int:
     """Run what the command line asks for and print what came of it."""
-    parsed = get_args_parser().parse_args(list(arguments))
+    # Hydra wants its flags before the overrides; a person need not.
+    parsed = get_args_parser().parse_intermixed_args(list(arguments))
+    arguments = [*_flags(arguments, parsed.overrides), *parsed.overrides]
     if _only_shows(parsed):
         check_composes(parsed)
         _hand_to_hydra(arguments)
@@ -47,6 +49,13 @@ def main(arguments: Sequence[str]) -> int:
     if composition.is_sweep:
         return report_sweep(console, composition.directory, len(composition.settings))
     return report_run(console, composition.directory)
+
+
+def _flags(arguments: Sequence[str], overrides: Sequence[str]) -> list[str]:
+    flags = list(reversed(arguments))
+    for override in overrides:
+        flags.remove(override)
+    return flags[::-1]
 
 
 def _only_shows(parsed: Namespace) -> bool:

@@ -1,0 +1,170 @@
+"""One run from the command line, with the offline provider."""
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import jevexp, only_run, start
+
+DEMO = ("dataset=demo", "tracking=none")
+
+
+def manifest_of(run: Path) -> dict[str, object]:
+    found: dict[str, object] = json.loads((run / "manifest.json").read_text())
+    return found
+
+
+def test_a_complete_run_exits_0_and_leaves_the_benchmarks_artifacts(workplace: Path) -> None:
+    done = jevexp(*DEMO, cwd=workplace)
+
+    assert done.status == 0, done.err
+    run = only_run(workplace / "outputs")
+    assert {path.name for path in run.iterdir()} == {
+        ".hydra",
+        "checksums.sha256",
+        "ledger.jsonl",
+        "manifest.json",
+        "raw",
+        "results.jsonl",
+        "run.log",
+        "summary.json",
+    }
+    assert len((run / "results.jsonl").read_text().splitlines()) == 48
+    assert len(list((run / "raw").iterdir())) == 48
+    manifest = manifest_of(run)
+    assert manifest["status"] == "complete"
+    assert manifest["exit_status"] == 0
+    assert manifest["counts"] == {
+        "requested": 48,
+        "attempted": 48,
+        "answered": 48,
+        "valid": 48,
+    }
+    assert "complete: 48 of 48 tasks answered and valid" in done.out
+    assert f"run: {run.relative_to(workplace)}" in done.out
+
+
+def test_checksums_cover_every_file_and_hold(workplace: Path) -> None:
+    jevexp(*DEMO, "caps=smoke", cwd=workplace)
+    run = only_run(workplace / "outputs")
+
+    listed = {
+        line.split("  ", 1)[1] for line in (run / "checksums.sha256").read_text().splitlines()
+    }
+    present = {str(path.relative_to(run)) for path in run.rglob("*") if path.is_file()}
+    assert listed == present - {"checksums.sha256"}
+    subprocess.run(
+        ["sha256sum", "--check", "--quiet", "checksums.sha256"], cwd=run, check=True, timeout=60
+    )
+
+
+def test_a_reached_cap_exits_1_and_the_manifest_says_why(workplace: Path) -> None:
+    done = jevexp(*DEMO, "caps.cap_usd=0.05", cwd=workplace)
+
+    assert done.status == 1
+    manifest = manifest_of(only_run(workplace / "outputs"))
+    assert manifest["stop_reason"] == "cap_reached"
+    assert manifest["status"] == "incomplete"
+    assert manifest["counts"] == {"requested": 48, "attempted": 2, "answered": 2, "valid": 2}
+    assert "incomplete: 2 of 48 tasks answered and valid, 2 attempted; stopped: cap reached" in (
+        done.out
+    )
+
+
+def test_failures_exit_1_and_are_counted_by_kind(workplace: Path) -> None:
+    script = [{"error": "timeout"}] * 3
+    (workplace / "script.json").write_text(json.dumps(script))
+
+    done = jevexp(*DEMO, "backend.mode=script", "backend.script=script.json", cwd=workplace)
+
+    assert done.status == 1
+    assert "stopped: failures in a row" in done.out
+    assert "3 × timeout" in done.out
+
+
+def test_a_ledger_that_outlives_runs_is_shared_by_them(workplace: Path) -> None:
+    arguments = (*DEMO, "caps=shared", "caps.cap_usd=0.10")
+
+    first = jevexp(*arguments, "caps.limit=3", cwd=workplace)
+    second = jevexp(*arguments, "caps.limit=3", cwd=workplace)
+
+    assert (first.status, second.status) == (0, 1)
+    rows = [
+        json.loads(line) for line in (workplace / "outputs/ledger.jsonl").read_text().splitlines()
+    ]
+    assert sum(row["event"] == "cap" for row in rows) == 1
+    assert sum(row["event"] == "reserve" for row in rows) == 5
+
+
+def test_gold_reaches_no_raw_evidence(workplace: Path) -> None:
+    jevexp(*DEMO, "backend.mode=noise", cwd=workplace)
+    raw = only_run(workplace / "outputs") / "raw"
+
+    for path in raw.iterdir():
+        request = json.loads(path.read_text())["request"]
+        assert set(request) == {"state", "model", "questions"}
+        assert set(request["questions"]["decision"]) <= {"type", "instructions", "criteria"}
+
+
+def test_a_persons_own_options_come_from_config_dir(workplace: Path) -> None:
+    option = workplace / "mine/backend/slow.yaml"
+    option.parent.mkdir(parents=True)
+    option.write_text("defaults:\n  - fake\nname: slow\nlatency_s: 0.001\n")
+
+    done = jevexp(*DEMO, "caps=smoke", "--config-dir", "mine", "backend=slow", cwd=workplace)
+
+    assert done.status == 0, done.err
+    assert only_run(workplace / "outputs").name.endswith("demo-fake-slow")
+
+
+def test_two_starts_in_the_same_second_have_two_directories(workplace: Path) -> None:
+    both = [start(*DEMO, "caps=smoke", cwd=workplace) for _ in range(2)]
+    for process in both:
+        process.communicate(timeout=60)
+
+    assert [process.returncode for process in both] == [0, 0]
+    assert len(list(workplace.glob("outputs/20*/*/checksums.sha256"))) == 2
+
+
+@pytest.mark.parametrize(("signum", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_the_run_with_its_evidence_kept(
+    signum: signal.Signals, status: int, workplace: Path
+) -> None:
+    process = start(*DEMO, "backend.latency_s=0.2", cwd=workplace)
+    deadline = time.monotonic() + 30
+    while not list(workplace.glob("outputs/20*/*/raw/*")):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signum)
+    process.communicate(timeout=30)
+
+    assert process.returncode == status
+    run = only_run(workplace / "outputs")
+    manifest = manifest_of(run)
+    assert manifest["status"] == "interrupted"
+    assert manifest["exit_status"] == status
+    counts = manifest["counts"]
+    assert isinstance(counts, dict)
+    assert 0 < counts["attempted"] < 48
+    assert counts["attempted"] == len((run / "results.jsonl").read_text().splitlines())
+    assert (run / "checksums.sha256").is_file()
+
+
+@pytest.mark.parametrize("flag", [["--help"], ["--cfg", "job"], ["--info", "config"]])
+def test_showing_writes_nothing(flag: list[str], workplace: Path) -> None:
+    done = jevexp(*flag, cwd=workplace)
+
+    assert done.status == 0
+    assert "dataset" in done.out
+    assert list(workplace.iterdir()) == []
+
+
+def test_help_names_verbs_groups_and_exit_statuses(workplace: Path) -> None:
+    out = jevexp("--help", cwd=workplace).out
+
+    for words in ("data pull", "export RUN", "backend: fake, llama_cpp", "Exit status: 0"):
+        assert words in out

@@ -1,0 +1,22 @@
+"""What every test shares: nothing of the person who runs them, and no outside network."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+# Before any module reads it: downloads and assembled weights stay out of the person's own cache.
+_CACHE = tempfile.TemporaryDirectory(prefix="jevexp-tests-")
+os.environ["JEVEXP_CACHE"] = _CACHE.name
+os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
+# Output is compared as text, whatever terminal the tests run on.
+os.environ.pop("FORCE_COLOR", None)
+os.environ["NO_COLOR"] = "1"
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory, as a person's own folder would be."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
