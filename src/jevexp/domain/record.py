@@ -14,7 +14,7 @@ class Record(BaseModel):
     came back, while `probs_as_returned` keeps what did.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     task_id: str
     family: str
