@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jevexp.domain.decision import Decision, ProbsSource
+from jevexp.domain.json import shown
 from jevexp.domain.task import Kind, Task
 
 # How far a distribution's sum may be from 1: to pass as it is, and to be rescaled.
@@ -56,7 +57,8 @@ def _score_distribution(
     probs = returned or {}
     if fault := _value_fault(task.labels, probs):
         return Verdict(correct=wrong, schema_error=fault)
-    total = sum(probs.values())
+    # The exact sum: the same for every order of the labels and on every version of Python.
+    total = math.fsum(probs.values())
     strict = abs(total - 1) <= STRICT_TOLERANCE
     if not strict and not (abs(total - 1) <= RESCALE_TOLERANCE and total > 0):
         fault = f"probs sum to {round(total, 12)}, tolerance {STRICT_TOLERANCE}"
@@ -80,13 +82,15 @@ def _value_fault(labels: Sequence[str], probs: Mapping[str, Any]) -> str | None:
     """Why these keys and values are no distribution over `labels`; None when they are."""
     if set(probs) != set(labels):
         missing = sorted(set(labels) - set(probs))
-        extra = sorted(set(probs) - set(labels))
+        # A provider in this process may use keys that are no text.
+        extra = sorted(set(probs) - set(labels), key=str)
         return f"label keys mismatch: missing={missing} extra={extra}"
     for label, p in probs.items():
         if isinstance(p, bool) or not isinstance(p, int | float):
-            return f"prob[{label!r}] is not a number: {p!r}"
-        if not math.isfinite(p) or not 0 <= p <= 1:
-            return f"prob[{label!r}] out of [0,1]: {p!r}"
+            return f"prob[{label!r}] is not a number: {shown(p)}"
+        # False for NaN as well.
+        if not 0 <= p <= 1:
+            return f"prob[{label!r}] out of [0,1]: {shown(p)}"
     return None
 
 
@@ -97,4 +101,4 @@ def argmax(probs: Mapping[str, float]) -> str:
 
 def expected_level(probs: Mapping[str, float]) -> float:
     """Expected level of a score distribution: the sum of level times probability."""
-    return sum(int(level) * p for level, p in probs.items())
+    return math.fsum(int(level) * p for level, p in probs.items())

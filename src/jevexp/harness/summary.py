@@ -122,7 +122,7 @@ def brier(scored: Scored) -> float:
 
     Brier (1950), Monthly Weather Review 78(1), in its original multi-category form.
     """
-    return sum((p - (label == scored.gold)) ** 2 for label, p in scored.probs.items())
+    return math.fsum((p - (label == scored.gold)) ** 2 for label, p in scored.probs.items())
 
 
 def ordinal_error(scored: Scored) -> float:
