@@ -22,6 +22,8 @@ from jevexp.domain.json import dumps, loads
 # Room for the rounding of sums, as the benchmark has it.
 EPSILON_USD = 1e-12
 _POLL_S = 0.005
+# How every row begins, ours and the pinned harness's.
+_ROW_START = b'{"event"'
 
 
 class LedgerError(Exception):
@@ -203,14 +205,20 @@ class Ledger:
             return
         if size < self._position:
             raise LedgerError(f"{self.path}: has become shorter; a ledger only grows")
-        data = os.pread(self._file, size - self._position, self._position)
-        complete, newline, torn = data.rpartition(b"\n")
-        if newline:
-            for line in complete.split(b"\n"):
-                self._read(line)
-            self._position += len(complete) + 1
+        *complete, torn = self._bytes_until(size).split(b"\n")
+        for line in complete:
+            self._read(line)
         if torn:
             self._mend(torn)
+
+    def _bytes_until(self, size: int) -> bytes:
+        """The bytes from the current position on; all of them, or a short read looks torn."""
+        data = bytearray()
+        while part := os.pread(
+            self._file, size - self._position - len(data), self._position + len(data)
+        ):
+            data += part
+        return bytes(data)
 
     def _mend(self, torn: bytes) -> None:
         """Deal with a last line without its end, which a dying process left behind.
@@ -218,16 +226,15 @@ class Ledger:
         Whoever wrote it never heard that it was written, so no request followed from it: a part of
         a row is dropped. A row that only lacks its newline is kept and counts.
         """
-        if not torn.startswith(b'{"event"'):
+        if torn[: len(_ROW_START)] != _ROW_START[: len(torn)]:
             raise LedgerError(f"{self.path}:{self._lines + 1}: not a ledger row")
         try:
             loads(torn)
         except ValueError:
             os.ftruncate(self._file, self._position)
         else:
-            self._read(torn)
             os.write(self._file, b"\n")
-            self._position += len(torn) + 1
+            self._read(torn)
         os.fsync(self._file)
 
     def _append(self, row: dict[str, Any]) -> None:
@@ -242,13 +249,15 @@ class Ledger:
         self._apply(row)
 
     def _read(self, line: bytes) -> None:
-        self._lines += 1
-        if not line.strip():
-            return
+        """Take in one row that is in the file already."""
         try:
-            self._apply(loads(line))
+            if line.strip():
+                self._apply(loads(line))
         except (ValueError, KeyError, TypeError, LedgerError) as error:
-            raise LedgerError(f"{self.path}:{self._lines}: not a ledger row: {error}") from error
+            place = f"{self.path}:{self._lines + 1}"
+            raise LedgerError(f"{place}: not a ledger row: {error}") from error
+        self._lines += 1
+        self._position += len(line) + 1
 
     def _apply(self, row: Mapping[str, Any]) -> None:
         event = row["event"]
@@ -274,6 +283,10 @@ def _amount(value: float) -> float:
     """A finite, non-negative number of US dollars."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise LedgerError(f"an amount must be a number, found {value!r}")
-    if not math.isfinite(value) or value < 0:
+    try:
+        usable = math.isfinite(value) and value >= 0
+    except OverflowError as error:
+        raise LedgerError("an amount must be finite, found a number beyond all floats") from error
+    if not usable:
         raise LedgerError(f"an amount must be finite and not negative, found {value!r}")
     return value
