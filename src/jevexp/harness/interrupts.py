@@ -67,4 +67,6 @@ class Interrupts:
     def _receive(self, signum: int, _frame: FrameType | None) -> None:
         self._pending = signum
         if self._waiting:
+            # Once: a second signal must not break off what the first one made the provider clean.
+            self._waiting = False
             raise Interrupted(signum)

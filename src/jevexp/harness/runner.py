@@ -21,6 +21,8 @@ STOP_STATUSES = frozenset({401, 403, 429})
 # The provider read the request and found it unanswerable: a wrong answer, not an outage.
 UNPROCESSABLE = 422
 MAX_FAILURES_IN_A_ROW = 3
+# Up to here every whole number is a float; nothing real counts as many tokens.
+MOST_TOKENS = 2**53
 
 
 class StopReason(StrEnum):
@@ -175,7 +177,7 @@ class Runner:
             strict_valid=verdict.strict_valid,
             renormalized=verdict.renormalized,
             probs_source=decision.probs_source,
-            model=decision.model,
+            model=representable(decision.model),
             error=decision.error,
             schema_error=verdict.schema_error,
             status_code=decision.status_code,
@@ -242,5 +244,7 @@ def _stop_reason(record: Record, failures: int) -> StopReason | None:
 
 
 def _number(value: Any) -> float | None:
-    """A count as reported, or None for anything that is no number."""
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    """A count as reported, or None for anything that cannot be a count."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value if 0 <= value <= MOST_TOKENS else None
