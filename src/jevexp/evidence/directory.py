@@ -2,8 +2,11 @@
 
 import hashlib
 from collections.abc import Iterator
+from io import FileIO
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import Any, Self
+
+from pydantic import ValidationError
 
 from jevexp.domain.json import dumps, loads
 from jevexp.domain.record import Record
@@ -28,7 +31,7 @@ class RunDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._results: IO[bytes] | None = None
+        self._results: FileIO | None = None
 
     @classmethod
     def create(cls, path: Path) -> Self:
@@ -45,9 +48,14 @@ class RunDirectory:
                 f"{path}: holds {found[0]!r} already; every run needs a fresh directory"
             )
         directory = cls(path)
-        directory.raw.mkdir()
-        # Exclusive: of two runs that chose one directory, exactly one goes on.
-        directory._results = (path / RESULTS).open("xb")
+        try:
+            # Exclusive: of two runs that chose one directory, exactly one goes on.
+            directory.raw.mkdir()
+            directory._results = (path / RESULTS).open("xb", buffering=0)
+        except FileExistsError as error:
+            raise InputError(
+                f"{path}: another run has just taken it; every run needs a fresh directory"
+            ) from error
         sync_directory(path)
         return directory
 
@@ -92,7 +100,7 @@ class RunDirectory:
                 try:
                     yield Record.model_validate(loads(line))
                 except ValueError as error:
-                    raise ValueError(f"{path}:{number}: not a record: {error}") from error
+                    raise ValueError(f"{path}:{number}: not a record: {_reason(error)}") from error
 
     def write_manifest(self, manifest: Manifest) -> None:
         """Write the manifest, replacing an earlier one in one step."""
@@ -110,7 +118,7 @@ class RunDirectory:
         except OSError as error:
             raise InputError(f"{path}: {error.strerror}; is this a run directory?") from error
         except ValueError as error:
-            raise InputError(f"{path}: not a manifest: {error}") from error
+            raise InputError(f"{path}: not a manifest: {_reason(error)}") from error
 
     def write_summary(self, summary: dict[str, Any]) -> None:
         """Write the summary, replacing an earlier one in one step."""
@@ -141,3 +149,12 @@ class RunDirectory:
 
     def _write_json(self, name: str, value: dict[str, Any]) -> None:
         replace(self.path / name, dumps(value, indent=2).encode() + b"\n")
+
+
+def _reason(error: ValueError) -> str:
+    """One line: the first field that is wrong, without its value, which may be long."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    first = error.errors(include_input=False, include_url=False)[0]
+    place = ".".join(str(part) for part in first["loc"])
+    return f"{place}: {first['msg']}" if place else first["msg"]

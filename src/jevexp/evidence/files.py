@@ -1,8 +1,8 @@
 """Writing files so that a crash leaves the old state or the new one, and never half of either."""
 
 import os
+from io import FileIO
 from pathlib import Path
-from typing import IO
 
 
 def sync_directory(path: Path) -> None:
@@ -14,10 +14,14 @@ def sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
-def write_durably(file: IO[bytes], data: bytes) -> None:
-    """Write all of `data` and force it to disk."""
-    file.write(data)
-    file.flush()
+def write_durably(file: FileIO, data: bytes) -> None:
+    """Write all of `data` and force it to disk.
+
+    The file has no buffer: what a full disk refused would be tried again when it is closed.
+    """
+    rest = memoryview(data)
+    while rest:
+        rest = rest[file.write(rest) :]
     os.fsync(file.fileno())
 
 
@@ -27,14 +31,14 @@ def write_new(path: Path, data: bytes) -> None:
     Raises:
         FileExistsError: it exists; nothing was touched.
     """
-    with path.open("xb") as file:
+    with path.open("xb", buffering=0) as file:
         write_durably(file, data)
 
 
 def replace(path: Path, data: bytes) -> None:
     """Replace a file's content in one step: readers see all of the old or all of the new."""
     temporary = path.with_name(f".{path.name}.new")
-    with temporary.open("wb") as file:
+    with temporary.open("wb", buffering=0) as file:
         write_durably(file, data)
     temporary.replace(path)
     sync_directory(path.parent)

@@ -2,11 +2,42 @@
 
 import logging
 import time
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import TracebackType
 
 LOGGER = logging.getLogger("jevexp")
+
+ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
+
+
+class _Formatter(logging.Formatter):
+    """Tracebacks with places and classes, and without messages.
+
+    A provider's message may hold an address, a path or a key, and the log is evidence.
+    """
+
+    def formatException(self, ei: ExcInfo) -> str:  # noqa: N802  logging's own name
+        """The calls that led to the error, and to what it came from."""
+        lines = []
+        error = ei[1]
+        seen: set[int] = set()
+        while error is not None and id(error) not in seen:
+            seen.add(id(error))
+            lines += [line.rstrip("\n") for line in traceback.format_tb(error.__traceback__)]
+            lines.append(_words(error))
+            error = error.__cause__ or error.__context__
+            if error is not None:
+                lines.append("which came from:")
+        return "\n".join(lines)
+
+
+def _words(error: BaseException) -> str:
+    """The error's class; of the operating system's errors also what the system says."""
+    name = type(error).__name__
+    return f"{name}: {error.strerror}" if isinstance(error, OSError) and error.errno else name
 
 
 @contextmanager
@@ -19,7 +50,7 @@ def run_log(path: Path) -> Iterator[None]:
         FileExistsError: the file exists.
     """
     handler = logging.FileHandler(path, mode="x", encoding="utf-8")
-    formatter = logging.Formatter("%(asctime)sZ %(levelname)s %(name)s: %(message)s")
+    formatter = _Formatter("%(asctime)sZ %(levelname)s %(name)s: %(message)s")
     formatter.converter = time.gmtime
     handler.setFormatter(formatter)
     level, propagate = LOGGER.level, LOGGER.propagate
