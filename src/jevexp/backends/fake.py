@@ -132,11 +132,20 @@ def _read_script(path: str) -> list[dict[str, Any]]:
     if not isinstance(script, list):
         raise InputError(f"backend.script: {path}: expected a list of answers")
     for number, entry in enumerate(script, 1):
-        if not isinstance(entry, dict) or not (
-            isinstance(entry.get("probs"), dict) or isinstance(entry.get("error"), str)
-        ):
+        if not _is_answer(entry):
             raise InputError(
                 f"backend.script: {path}: answer {number}: expected an object with "
-                '"probs": {label: number} or "error": code'
+                '"probs": {label: number}, or "error": code and maybe "status_code": number'
             )
     return script
+
+
+def _is_answer(entry: Any) -> bool:
+    if not isinstance(entry, dict):
+        return False
+    if "probs" in entry:
+        return isinstance(entry["probs"], dict)
+    # A bool is an int, and no status.
+    return isinstance(entry.get("error"), str) and (
+        entry.get("status_code") is None or type(entry["status_code"]) is int
+    )
