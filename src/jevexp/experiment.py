@@ -1,11 +1,13 @@
 """One run from top to bottom: plan, claim a directory, ask, prove, track."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
+
+from rich.console import Console
 
 from jevexp.backends.factory import make_backend
 from jevexp.datasets import LoadedDataset, load_dataset
@@ -26,6 +28,7 @@ from jevexp.harness import (
 )
 from jevexp.harness.interrupts import Interrupted, Interrupts
 from jevexp.settings import Settings
+from jevexp.tracking import make_tracker
 
 log = logging.getLogger(__name__)
 
@@ -80,16 +83,20 @@ def plan(settings: Settings) -> Plan:
     Raises:
         InputError: the run cannot succeed as configured.
     """
-    dataset = load_dataset(settings.dataset)
+    dataset = load_dataset(settings.dataset, show=Console(stderr=True))
     tasks = dataset.tasks[: settings.caps.limit]
     make_backend(settings.backend, settings.model, tasks)
+    make_tracker(settings.tracking, Path(settings.outputs))
     if settings.caps.ledger is not None and Path(settings.caps.ledger).exists():
         _open_ledger(Path(settings.caps.ledger), settings.caps.cap_usd).close()
     return Plan(settings, dataset, tasks)
 
 
 def run(
-    plan: Plan, launch: Launch, observer: Observer, track: Callable[[RunDirectory], None]
+    plan: Plan,
+    launch: Launch,
+    observer: Observer,
+    track: Callable[[RunDirectory, Sequence[Task]], None],
 ) -> Outcome:
     """Run a plan and leave its evidence in the launch's directory.
 
@@ -109,7 +116,7 @@ def run(
             outcome = _complete(plan, directory, journal, ending)
         directory.seal()
         if ending.status is not RunStatus.REFUSED:
-            track(directory)
+            track(directory, plan.tasks)
     return outcome
 
 

@@ -25,6 +25,9 @@ from jevexp.evidence import RunStatus
 # Wide enough for the tables where nobody set a width, as in a log file.
 console = Console(soft_wrap=True) if sys.stdout.isatty() else Console(width=120, soft_wrap=True)
 
+# Of the runs in this process; a launcher's other processes keep their own.
+_tracking: list[Tracking] = []
+
 
 def main(arguments: Sequence[str]) -> int:
     """Run what the command line asks for and print what came of it."""
@@ -47,8 +50,13 @@ def main(arguments: Sequence[str]) -> int:
         if not composition.directory.exists():
             raise
     if composition.is_sweep:
-        return report_sweep(console, composition.directory, len(composition.settings))
-    return report_run(console, composition.directory)
+        status = report_sweep(console, composition.directory, len(composition.settings))
+        Tracking(composition.settings[0], console).print_sweep_links(composition.directory.name)
+        return status
+    status = report_run(console, composition.directory)
+    for tracking in _tracking:
+        tracking.print_links()
+    return status
 
 
 def _flags(arguments: Sequence[str], overrides: Sequence[str]) -> list[str]:
@@ -88,13 +96,11 @@ def job(config: DictConfig) -> None:
         sweep=Path(state.sweep.dir).absolute() if sweeping else None,
         overrides=tuple(state.overrides.task),
     )
+    observer = make_observer(console, number=state.job.num if sweeping else None)
+    tracking = Tracking(settings, console)
+    _tracking.append(tracking)
     try:
-        outcome = experiment.run(
-            experiment.plan(settings),
-            launch,
-            make_observer(console, number=state.job.num if sweeping else None),
-            Tracking(settings, console),
-        )
+        outcome = experiment.run(experiment.plan(settings), launch, observer, tracking)
     except InputError as error:
         # Somebody else took the directory, or changed a file since the command line was checked.
         console.print(f"{launch.directory.name}: {error}", markup=False)
