@@ -76,7 +76,7 @@ class Ledger:
         self._own: set[str] = set()
         self._own_settled = Fraction(0)
         # Exact, so that a thousand small charges meet a cap to the cent.
-        self._settled_total = Fraction(0)
+        self._charged = Fraction(0)
         try:
             with self._locked():
                 pass
@@ -93,7 +93,7 @@ class Ledger:
     def charged_usd(self) -> float:
         """Settled charges plus open reservations of all runs, in US dollars."""
         with self._locked():
-            return float(self._charged())
+            return float(self._charged)
 
     @property
     def charged_here_usd(self) -> float:
@@ -112,10 +112,10 @@ class Ledger:
         with self._locked():
             if self._file_cap is None:
                 self._append({"event": "cap", "cap_usd": self._own_cap, "ts": self._now()})
-            if self._charged() + Fraction(amount) > Fraction(self.cap_usd) + Fraction(EPSILON_USD):
+            if self._charged + Fraction(amount) > Fraction(self.cap_usd) + Fraction(EPSILON_USD):
                 raise CapReached(
                     f"{amount} more would pass the cap of {self.cap_usd} US dollars; "
-                    f"{float(self._charged())} are charged"
+                    f"{float(self._charged)} are charged"
                 )
             reservation_id = uuid.uuid4().hex
             self._append(
@@ -168,9 +168,6 @@ class Ledger:
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()
-
-    def _charged(self) -> Fraction:
-        return self._settled_total + sum(map(Fraction, self._reserved.values()), Fraction(0))
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -267,14 +264,16 @@ class Ledger:
             reservation_id = row["reservation_id"]
             if reservation_id in self._reserved or reservation_id in self._finished:
                 raise LedgerError(f"reservation {reservation_id} occurs twice")
-            self._reserved[reservation_id] = _amount(row["reserved_usd"])
+            reserved = _amount(row["reserved_usd"])
+            self._reserved[reservation_id] = reserved
+            self._charged += Fraction(reserved)
         elif event == "settle":
             reservation_id = row["reservation_id"]
             charged = _amount(row["charged_usd"])
-            if self._reserved.pop(reservation_id, None) is None:
+            if reservation_id not in self._reserved:
                 raise LedgerError(f"reservation {reservation_id} is settled but not open")
+            self._charged += Fraction(charged) - Fraction(self._reserved.pop(reservation_id))
             self._finished.add(reservation_id)
-            self._settled_total += Fraction(charged)
             if reservation_id in self._own:
                 self._own_settled += Fraction(charged)
 
