@@ -5,6 +5,11 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes depends on the disk and on who else uses the machine.
+settings.register_profile("jevexp", deadline=None)
+settings.load_profile("jevexp")
 
 # Before any module reads it: downloads and assembled weights stay out of the person's own cache.
 _CACHE = tempfile.TemporaryDirectory(prefix="jevexp-tests-")

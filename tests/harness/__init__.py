@@ -1,0 +1,1 @@
+"""Tests: Scoring, ledger, runner and summary."""
