@@ -132,15 +132,15 @@ class Replay:
         self.raw = {path.name: path.read_text() for path in (directory / "run/raw").iterdir()}
 
 
-@pytest.fixture(params=SCENARIOS, ids=lambda scenario: scenario["name"])
+@pytest.fixture(scope="module", params=SCENARIOS, ids=lambda scenario: scenario["name"])
 def scenario(request: pytest.FixtureRequest) -> dict[str, Any]:
     found: dict[str, Any] = request.param
     return found
 
 
-@pytest.fixture
-def replay(scenario: dict[str, Any], tmp_path: Path) -> Replay:
-    return Replay(scenario, tmp_path)
+@pytest.fixture(scope="module")
+def replay(scenario: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Replay:
+    return Replay(scenario, tmp_path_factory.mktemp(scenario["name"]))
 
 
 def test_there_are_22_scenarios() -> None:
