@@ -32,7 +32,9 @@ class Request:
     @classmethod
     def of(cls, task: Task, model: str) -> "Request":
         """The request for `task`, put to the model `model`."""
-        return cls(state=task.state, question=task.question, model=model)
+        # Without the question's further keys, which nobody knows and which may be the answer.
+        question = Question.model_validate(task.question.wire())
+        return cls(state=task.state, question=question, model=model)
 
     def wire(self) -> dict[str, Any]:
         """The System One request body: state, model and the question under "decision"."""
