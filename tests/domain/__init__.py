@@ -1,0 +1,1 @@
+"""Tests: Tasks, records and JSON."""

@@ -1,0 +1,196 @@
+"""What counts as JSON here, and what becomes of values that do not."""
+
+import json
+import math
+from collections import OrderedDict
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jevexp.domain.json import MAX_DEPTH, dumps, loads, representable, shown
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda parts: st.lists(parts) | st.dictionaries(st.text(), parts),
+    max_leaves=20,
+)
+
+
+def nested(depth: int) -> Any:
+    value: Any = "core"
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@given(JSON)
+def test_what_is_written_is_read_again(value: Any) -> None:
+    assert loads(dumps(value)) == value
+    assert loads(dumps(value).encode()) == value
+
+
+def test_text_stays_readable_and_keys_can_be_sorted() -> None:
+    assert dumps({"b": "größe ☃", "a": 1.0}) == '{"b": "größe ☃", "a": 1.0}'
+    assert dumps({"b": 1, "a": 2}, sort_keys=True) == '{"a": 2, "b": 1}'
+
+
+@pytest.mark.parametrize(
+    "value", [math.nan, math.inf, -math.inf, [math.nan], {"a": {"b": math.nan}}]
+)
+def test_nan_and_infinities_are_not_written(value: Any) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        dumps(value)
+
+
+@pytest.mark.parametrize("value", [object(), {1, 2}, b"bytes", 1j])
+def test_objects_are_not_written(value: Any) -> None:
+    with pytest.raises(TypeError):
+        dumps(value)
+
+
+def test_a_bottomless_value_is_not_written() -> None:
+    with pytest.raises(RecursionError):
+        dumps(nested(100_000))
+
+
+@pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", '{"a": [NaN]}'])
+def test_the_names_of_no_numbers_are_not_read(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a JSON number"):
+        loads(text)
+
+
+@pytest.mark.parametrize("text", ["1e999", "-1e999", "[1.5e400]", "1" + "0" * 400 + ".0"])
+def test_numbers_beyond_all_floats_are_not_read(text: str) -> None:
+    with pytest.raises(ValueError, match="too large for a number"):
+        loads(text)
+
+
+def test_whole_numbers_have_no_limit_up_to_what_python_prints() -> None:
+    assert loads("1" + "0" * 400) == 10**400
+    with pytest.raises(ValueError, match="4300 digits"):
+        loads("1" * 5000)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "[" * 100_000 + "]" * 100_000])
+def test_a_hundred_thousand_brackets_are_refused_and_end_nothing(text: str) -> None:
+    with pytest.raises(ValueError, match="nested too deep"):
+        loads(text)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'"\xff"',
+        b'"\xc3"',
+        '"text"'.encode("utf-16"),
+        '"text"'.encode("utf-32"),
+        b'"\xed\xa0\x80"',
+        b'\xef\xbb\xbf"byte order mark"',
+    ],
+)
+def test_only_plain_utf_8_is_read(data: bytes) -> None:
+    with pytest.raises(ValueError, match=r"utf-8|BOM|Expecting value"):
+        loads(data)
+
+
+@pytest.mark.parametrize("text", ["", " ", "{", '{"a" 1}', "[1,]", "'a'", "1 2", "\x00"])
+def test_what_is_no_document_is_not_read(text: str) -> None:
+    with pytest.raises(json.JSONDecodeError):
+        loads(text)
+
+
+# representable
+
+
+@given(JSON)
+def test_json_is_left_as_it_is(value: Any) -> None:
+    assert representable(value) == value
+
+
+ANYTHING = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(st.characters(codec=None, categories=None), max_size=5)
+    | st.binary(max_size=5)
+    | st.complex_numbers()
+    | st.sampled_from([object(), Ellipsis, int])
+    # More digits than Python prints.
+    | st.sampled_from([1, -1]).map(lambda sign: sign << 20_000),
+    lambda parts: (
+        st.lists(parts, max_size=4)
+        | st.tuples(parts, parts)
+        | st.dictionaries(
+            st.text(st.characters(codec=None, categories=None), max_size=3)
+            | st.integers()
+            | st.floats()
+            | st.none(),
+            parts,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(ANYTHING)
+def test_anything_can_be_written_and_read_once_it_is_representable(value: Any) -> None:
+    kept = representable(value)
+    assert loads(dumps(kept).encode()) == kept
+    assert representable(kept) == kept
+
+
+class Rude:
+    """Cannot be shown."""
+
+    def __repr__(self) -> str:
+        raise ValueError("sk-secret")
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        (math.nan, "nan"),
+        (-math.inf, "-inf"),
+        (True, True),
+        (b"x", "b'x'"),
+        ((1, (2,)), [1, [2]]),
+        (MappingProxyType({"a": OrderedDict(b=1)}), {"a": {"b": 1}}),
+        (
+            {1: "a", 2.5: "b", None: "c", (1, 2): "d"},
+            {"1": "a", "2.5": "b", "None": "c", "(1, 2)": "d"},
+        ),
+        ("\ud800", "'\\ud800'"),
+        (10**400, 10**400),
+        (Rude(), "<Rude: ValueError>"),
+    ],
+)
+def test_what_json_has_no_word_for_becomes_text(value: Any, kept: Any) -> None:
+    assert representable(value) == kept
+
+
+def test_what_lies_too_deep_becomes_text() -> None:
+    kept = representable(nested(MAX_DEPTH + 1))
+    for _ in range(MAX_DEPTH):
+        (kept,) = kept
+    assert kept == "['core']"
+    assert isinstance(dumps(representable(nested(100_000))), str)
+
+
+def test_a_list_that_holds_itself_comes_to_an_end() -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+    assert isinstance(dumps(representable(endless)), str)
+
+
+def test_shown_is_repr_where_there_is_one() -> None:
+    assert shown([1, "a"]) == "[1, 'a']"
+    assert shown(10**5000) == "<int: ValueError>"
