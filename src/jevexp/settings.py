@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from jevexp.domain.ftype import claimed_ftype
 from jevexp.domain.json import dumps
 from jevexp.errors import InputError
 
@@ -23,6 +24,7 @@ Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 EnvironmentVariable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 # One path segment: what names are made of that become part of a directory's name.
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+CacheType = Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]
 
 
 class Model(BaseModel):
@@ -89,21 +91,50 @@ class Weights(WeightFile):
 
 
 class Quantization(Model):
-    """The claimed quantization: its usual name and the header's file type."""
+    """The claimed quantization: its usual name, the header's file type, how many tensors of each.
+
+    `ftype` takes every spelling, and is kept as the name: "Q4_K_M" for 15 and "Q4_K - Medium".
+    """
 
     label: str | None = None
     ftype: str | None = None
+    tensor_types: dict[str, Annotated[int, Field(gt=0)]] | None = None
     note: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _ftype_by_name(cls, fields: Any) -> Any:
+        spelling = fields.get("ftype") if isinstance(fields, dict) else None
+        if not isinstance(spelling, str | int) or isinstance(spelling, bool):
+            return fields
+        try:
+            return fields | {"ftype": claimed_ftype(spelling)}
+        except ValueError as error:
+            raise ValueError(f"ftype: {error}") from error
+
+
+class ChatTemplate(Model):
+    """The claimed chat template: SHA-256 of its text, and the file that the text is kept in."""
+
+    file: str | None = None
+    sha256: Sha256 | None = None
 
 
 class ModelIdentity(Model):
-    """Who is asked: the alias that the provider is sent, and what is claimed to be behind it."""
+    """Who is asked: the alias that the provider is sent, and what is claimed to be behind it.
+
+    `files` are further files such as a projector. `context` is one slot's, in tokens.
+    """
 
     name: Name
     alias: Annotated[str, Field(min_length=1)]
     weights: Weights = Weights()
     quantization: Quantization = Quantization()
+    chat_template: ChatTemplate = ChatTemplate()
     files: dict[str, WeightFile] = {}
+    context: Annotated[int, Field(ge=64)] | None = None
+    cache_type_k: CacheType | None = None
+    cache_type_v: CacheType | None = None
 
 
 class FakeBackend(Model):
@@ -122,9 +153,6 @@ class FakeBackend(Model):
         if (self.mode == "script") != (self.script is not None):
             raise ValueError("script: a file goes with mode=script, and only with it")
         return self
-
-
-CacheType = Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]
 
 
 class LlamaServer(Model):

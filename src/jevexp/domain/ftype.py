@@ -1,0 +1,89 @@
+"""A GGUF file type, such as Q4_K_M, in any of its spellings.
+
+A header holds a number (15), a llama.cpp server a description ("Q4_K - Medium"), a person and the
+`gguf` library a name ("Q4_K_M", "MOSTLY_Q4_K_M"). All of them come down to one name here.
+"""
+
+import difflib
+import re
+from dataclasses import dataclass
+from functools import cache
+
+# How llama.cpp's server describes a size, and the one type that it describes as another's mix.
+_SIZES = {"small": "S", "medium": "M", "large": "L"}
+_DESCRIBED = {"IQ3_S_MIX": "IQ3_M"}
+
+
+@dataclass(frozen=True, slots=True)
+class Ftype:
+    """`name` as in "Q4_K_M", `number` as in the header.
+
+    `guessed` says that the header had none and that llama.cpp went by the tensors.
+    """
+
+    name: str
+    number: int
+    guessed: bool = False
+
+
+def ftype_of(spelling: str | int) -> Ftype | None:
+    """The file type that `spelling` means; None where the `gguf` library knows no such type."""
+    if isinstance(spelling, int):
+        guessed = bool(spelling & _guessed_flag())
+        number = spelling & ~_guessed_flag()
+        names = {known: name for name, known in _numbers().items()}
+        return Ftype(names[number], number, guessed) if number in names else None
+    text, guesses = re.subn(r"\(guessed\)|\bguessed\b", " ", spelling, flags=re.IGNORECASE)
+    for name in _readings(text):
+        if name in _numbers():
+            return Ftype(name, _numbers()[name], guesses > 0)
+    return None
+
+
+def claimed_ftype(spelling: str | int) -> str:
+    """The name of a file type that somebody claims.
+
+    Raises:
+        ValueError: there is no such type; names the nearest.
+    """
+    if found := ftype_of(spelling):
+        return found.name
+    names = list(_numbers())
+    near = difflib.get_close_matches(str(spelling).strip().upper(), names, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
+    raise ValueError(f"no such file type: {spelling!r}; {hint}")
+
+
+def ftype_names() -> tuple[str, ...]:
+    """Every name that the `gguf` library knows."""
+    return tuple(_numbers())
+
+
+def _readings(text: str) -> list[str]:
+    """What a spelling may mean, the fullest reading first."""
+    name, _, described = text.strip().partition(" - ")
+    base = re.sub(r"[\s-]+", "_", name.strip()).upper()
+    base = re.sub(r"^(MOSTLY|ALL)_", "", base)
+    base = _DESCRIBED.get(base, base)
+    size = _SIZES.get(described.strip().lower())
+    # Q2_K is described as medium and yet has no letter for it.
+    return [f"{base}_{size}", base] if size else [base]
+
+
+@cache
+def _numbers() -> dict[str, int]:
+    # Only a claim or a header needs the names, and numpy comes with them.
+    from gguf import LlamaFileType
+
+    return {
+        re.sub(r"^(MOSTLY|ALL)_", "", ftype.name).upper(): int(ftype)
+        for ftype in LlamaFileType
+        if ftype is not LlamaFileType.GUESSED
+    }
+
+
+@cache
+def _guessed_flag() -> int:
+    from gguf import LlamaFileType
+
+    return int(LlamaFileType.GUESSED)
