@@ -310,6 +310,7 @@ class Settings(Model):
     pricing: Pricing
     harness: Harness
     tracking: Tracking
+    identity: Literal["strict", "record"]
     outputs: Annotated[str, Field(min_length=1)]
 
     @classmethod

@@ -33,6 +33,7 @@ class StopReason(StrEnum):
     ACCESS_REFUSED = "access_refused"
     RATE_LIMITED = "rate_limited"
     FAILURES_IN_A_ROW = "failures_in_a_row"
+    IDENTITY_CHANGED = "identity_changed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,9 @@ class Runner:
         model: the model that is requested.
         tariff: prices, for the cost of an answer.
         reserve_usd: what a request reserves at least, in US dollars.
+        session_model: the model that every answer has to come from, or None to let them differ.
+            Not a rule of the benchmark: an answer by another model is recorded as it came, and
+            ends the run.
         clock: seconds, for latencies.
         now: seconds since the epoch, for the records' `ts`.
         interrupts: holds signals back while evidence is written; None lets them through.
@@ -103,6 +107,7 @@ class Runner:
         model: str,
         tariff: Tariff,
         reserve_usd: float,
+        session_model: str | None = None,
         clock: Callable[[], float] = time.perf_counter,
         now: Callable[[], float] = time.time,
         interrupts: Interrupts | None = None,
@@ -113,6 +118,7 @@ class Runner:
         self._model = model
         self._tariff = tariff
         self._reserve_usd = reserve_usd
+        self._session_model = session_model
         self._clock = clock
         self._now = now
         self._interrupts = interrupts
@@ -142,7 +148,7 @@ class Runner:
                 on_record(record)
             failed = not record.ok and record.status_code != UNPROCESSABLE
             failures = failures + 1 if failed else 0
-            if stop := _stop_reason(record, failures):
+            if stop := _stop_reason(record, failures, self._session_model):
                 return RunOutcome(attempted, stop)
         return RunOutcome(attempted, None)
 
@@ -236,11 +242,15 @@ def _raw(decision: Decision) -> str:
     )
 
 
-def _stop_reason(record: Record, failures: int) -> StopReason | None:
+def _stop_reason(record: Record, failures: int, session_model: str | None) -> StopReason | None:
     if record.status_code in STOP_STATUSES:
         limited = record.status_code == 429
         return StopReason.RATE_LIMITED if limited else StopReason.ACCESS_REFUSED
-    return StopReason.FAILURES_IN_A_ROW if failures >= MAX_FAILURES_IN_A_ROW else None
+    if failures >= MAX_FAILURES_IN_A_ROW:
+        return StopReason.FAILURES_IN_A_ROW
+    if record.ok and session_model is not None and record.model != session_model:
+        return StopReason.IDENTITY_CHANGED
+    return None
 
 
 def _number(value: Any) -> float | None:
