@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from jevexp.backends.llama_cpp import LlamaCpp
-from support.llama import backend_settings, model_identity
-from support.scripted_llama import ScriptedLlama, scripted_llama
+from tests.support.llama import backend_settings, model_identity
+from tests.support.scripted_llama import ScriptedLlama, scripted_llama
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from jevexp.backends.llama_cpp.prompt import without_thinking
 from jevexp.backends.protocol import Backend
 from jevexp.domain.decision import ProbsSource, Request
 from jevexp.domain.json import dumps
-from support.llama import choice, noul, score
-from support.scripted_llama import Answer, ScriptedLlama, completion
+from tests.support.llama import choice, noul, score
+from tests.support.scripted_llama import Answer, ScriptedLlama, completion
 
 
 def test_it_is_a_backend(backend: LlamaCpp) -> None:

@@ -8,8 +8,8 @@ from jevexp.backends.llama_cpp import LlamaCpp
 from jevexp.domain.decision import Request
 from jevexp.domain.json import dumps
 from jevexp.domain.task import Question
-from support.llama import choice, noul
-from support.scripted_llama import Answer, Behaviour, ScriptedLlama, completion, tokens
+from tests.support.llama import choice, noul
+from tests.support.scripted_llama import Answer, Behaviour, ScriptedLlama, completion, tokens
 
 YES, NO = tokens("yesno")
 OVERFLOW = {"error": {"code": 400, "message": "too long", "type": "exceed_context_size_error"}}

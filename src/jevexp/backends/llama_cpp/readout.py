@@ -15,6 +15,10 @@ from typing import Any
 READOUT_VERSION = "1"
 # Strong enough to lift any candidate into the list; too strong to tell the mass outside them.
 MISSING_BIAS = 100.0
+# Ranking the whole of a large vocabulary takes the server as long as some models need for a short
+# prompt. The tokens beyond these, which a candidate with a bias is never among, hold less than
+# 1e-4 of the mass outside the candidates; vocabularies up to this size are read whole.
+_RANKED = 1 << 16
 # Above this bias, 1 - s drowns in the server's single precision.
 _LARGEST_TELLING_BIAS = 20.0
 
@@ -39,7 +43,8 @@ def completion_body(prompt: str, ids: Sequence[int], bias: float, extra: int) ->
         # A reused prefix moves the probabilities between calls.
         "cache_prompt": False,
         "temperature": 1.0,
-        "samplers": ["temperature"],
+        "samplers": ["top_k", "temperature"],
+        "top_k": _RANKED,
         "seed": 0,
         "logit_bias": [[token, bias] for token in ids],
         # Without this, the server reports probabilities from before the bias.

@@ -1,0 +1,139 @@
+"""What reading a distribution costs: `python bench/readout.py`, on the demo's model and tasks.
+
+Three ways of asking the same server about the same short prompts, in turn; the shorter a prompt,
+the more of its time is the readout's:
+
+    decide      a whole decision: the template, the candidates, the readout
+    bare        one predicted token of the same prompt and no probabilities
+    vocabulary  the probabilities of the whole vocabulary, from which options could be picked too
+
+Exit status 1 when a decision costs more than `MOST_OVER_BARE` times a bare token, or when the
+whole vocabulary costs less than `LEAST_SAVING` times a decision.
+"""
+
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+from rich.console import Console
+from rich.table import Table
+
+from jevexp.backends.llama_cpp import LlamaCpp
+from jevexp.backends.server.managed import ManagedServer
+from jevexp.backends.weights import find_weights
+from jevexp.datasets.load import load_tasks
+from jevexp.domain.decision import Request
+from jevexp.domain.json import dumps
+from jevexp.domain.task import Task
+from jevexp.errors import InputError
+from jevexp.settings import LlamaCppBackend, ModelIdentity
+
+MOST_OVER_BARE = 1.10
+LEAST_SAVING = 8.0
+REPETITIONS = 36
+# The tasks with the shortest prompts.
+SHORTEST = 12
+WARM_UP = 3
+ROOT = Path(__file__).resolve().parent.parent
+BARE = {"n_predict": 1, "cache_prompt": False}
+
+
+def main() -> int:
+    """Measure, print a table, compare with the goals."""
+    settings, model = configured()
+    weights = find_weights(model)
+    if weights is None:
+        raise InputError("model.weights: the benchmark needs a model with weights")
+    tasks = load_tasks(ROOT / "src/jevexp/datasets/demo.jsonl")
+    tasks = sorted(tasks, key=lambda task: len(dumps(Request.of(task, "").wire())))[:SHORTEST]
+    with tempfile.TemporaryDirectory() as directory:
+        server = ManagedServer(weights, model.alias, settings.server)
+        try:
+            url = server.start(Path(directory))
+            running = settings.server.model_copy(update={"base_url": url})
+            backend = LlamaCpp(settings.model_copy(update={"server": running}), model)
+            times = measure(backend.open(Path(directory)), url, tasks)
+            backend.close()
+        finally:
+            server.stop()
+    return report(times)
+
+
+def configured() -> tuple[LlamaCppBackend, ModelIdentity]:
+    """What `make run` uses."""
+    with initialize_config_dir(str(ROOT / "conf"), version_base=None):
+        composed = compose("config", ["backend=llama_cpp", "model=gemma3_270m_q4km"])
+    plain: Any = OmegaConf.to_container(composed, resolve=False)
+    backend = LlamaCppBackend.model_validate(plain["backend"])
+    return backend, ModelIdentity.model_validate(plain["model"])
+
+
+def measure(backend: LlamaCpp, url: str, tasks: list[Task]) -> dict[str, list[float]]:
+    """Seconds of each way, one task after the other, the ways in turn."""
+    vocabulary = {**BARE, "temperature": 1.0, "n_probs": backend.describe()["n_vocab"]}
+    times: dict[str, list[float]] = {"decide": [], "bare": [], "vocabulary": []}
+    with httpx.Client(base_url=url, timeout=60, trust_env=False) as client:
+        for repetition in range(WARM_UP + REPETITIONS):
+            request = Request.of(tasks[repetition % len(tasks)], "benchmark")
+            decision = backend.decide(request)
+            prompt = {"prompt": decision.request["sent"]["body"]["prompt"]}
+            ways = {
+                "decide": lambda request=request: backend.decide(request),
+                "bare": lambda body=prompt | BARE: completion(client, body),
+                "vocabulary": lambda body=prompt | vocabulary: completion(client, body),
+            }
+            # No way always profits from, or suffers under, what ran before it.
+            order = list(ways)[repetition % 3 :] + list(ways)[: repetition % 3]
+            for way in order:
+                seconds = timed(ways[way])
+                if repetition >= WARM_UP:
+                    times[way].append(seconds)
+    return times
+
+
+def completion(client: httpx.Client, body: dict[str, Any]) -> Any:
+    """One completion, parsed, since a reader has to do that too."""
+    return client.post("/completion", json=body).raise_for_status().json()
+
+
+def timed(ask: Callable[[], Any]) -> float:
+    """Seconds of wall clock."""
+    start = time.perf_counter()
+    ask()
+    return time.perf_counter() - start
+
+
+def report(times: dict[str, list[float]]) -> int:
+    """Print medians and ratios; 1 when a goal is missed."""
+    medians = {way: statistics.median(seconds) for way, seconds in times.items()}
+    over_bare = medians["decide"] / medians["bare"]
+    saving = medians["vocabulary"] / medians["decide"]
+    table = Table("way", "median", "compared", "goal")
+    table.add_row("bare", f"{medians['bare']:.4f} s", "", "")
+    table.add_row(
+        "decide", f"{medians['decide']:.4f} s", f"{over_bare:.3f} x bare", f"≤ {MOST_OVER_BARE}"
+    )
+    table.add_row(
+        "vocabulary",
+        f"{medians['vocabulary']:.4f} s",
+        f"{saving:.1f} x decide",
+        f"≥ {LEAST_SAVING:g}",
+    )
+    console = Console()
+    console.print(table)
+    console.print(f"{REPETITIONS} repetitions each, in turn, after {WARM_UP} to warm up")
+    return 0 if over_bare <= MOST_OVER_BARE and saving >= LEAST_SAVING else 1
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except InputError as error:
+        sys.exit(f"error: {error}")
