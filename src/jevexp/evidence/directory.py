@@ -42,7 +42,10 @@ class RunDirectory:
         Raises:
             InputError: something else is there already; nothing was touched.
         """
-        path.mkdir(parents=True, exist_ok=True)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise InputError(f"{path}: is a file; every run needs a fresh directory") from error
         if found := sorted({entry.name for entry in path.iterdir()} - LAUNCHER_FILES):
             raise InputError(
                 f"{path}: holds {found[0]!r} already; every run needs a fresh directory"
@@ -125,9 +128,20 @@ class RunDirectory:
         self._write_json(SUMMARY, summary)
 
     def read_summary(self) -> dict[str, Any] | None:
-        """Read the summary; None where a run ended without one."""
+        """Read the summary; None where a run ended without one.
+
+        Raises:
+            InputError: it is not a summary.
+        """
         path = self.path / SUMMARY
-        summary: dict[str, Any] | None = loads(path.read_bytes()) if path.is_file() else None
+        if not path.is_file():
+            return None
+        try:
+            summary = loads(path.read_bytes())
+        except ValueError as error:
+            raise InputError(f"{path}: not a summary: {error}") from error
+        if not isinstance(summary, dict):
+            raise InputError(f"{path}: not a summary: expected an object")
         return summary
 
     def close(self) -> None:
