@@ -1,0 +1,1 @@
+"""Tests: The run directory and what is in it."""
