@@ -28,8 +28,9 @@ def main(argv: Sequence[str]) -> int:
         raise InputError(f"{arguments.outputs}: no such folder; run something, or give --outputs")
     tracker = make_tracker(_settings(arguments), arguments.outputs)
     console = Console(soft_wrap=True)
-    # Ended by a service manager or by Ctrl-C: the child goes too.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        # Whoever ends us ends the child too; a shell's background job ignores SIGINT otherwise.
+        signal.signal(signum, signal.default_int_handler)
     try:
         place = Place.of(arguments.uri, arguments.outputs)
         if place.served:

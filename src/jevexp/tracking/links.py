@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 DEFAULT_PORT = 5000
+# The user interface for runs and metrics; MLflow starts with the one for chats.
+CLASSIC = "workflowType=machine_learning"
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,8 +17,8 @@ class Links:
     Attributes:
         start: the command that serves these addresses; None where a server does already.
         run_list: the runs of the experiment, newest first.
-        charts: their metrics as charts.
-        tables: their per-task tables, side by side.
+        charts: the metrics of these runs as charts; of all, for a single run.
+        tables: their per-task tables side by side, likewise.
         compare: parameters and metrics side by side; None for a single run.
         runs: one address a run, in the order that was asked for.
     """
@@ -52,16 +54,24 @@ def make_links(
         run_ids: at least one.
         start: the command that starts the user interface there, if it must be started.
     """
-    experiment = f"{base.rstrip('/')}/#/experiments/{experiment_id}/runs"
-    compare = f"runs={_quoted(run_ids)}&experiments={_quoted([experiment_id])}"
+    root = f"{base.rstrip('/')}/#"
+    experiment = f"{root}/experiments/{experiment_id}/runs"
+    several = len(run_ids) > 1
+    views = f"{experiment}?{CLASSIC}{_only(run_ids) if several else ''}&compareRunsMode"
+    compared = f"runs={_quoted(run_ids)}&experiments={_quoted([experiment_id])}"
     return Links(
         start=start,
-        run_list=experiment,
-        charts=f"{experiment}?compareRunsMode=CHART",
-        tables=f"{experiment}?compareRunsMode=ARTIFACT",
-        compare=f"{base.rstrip('/')}/#/compare-runs?{compare}" if len(run_ids) > 1 else None,
-        runs=tuple(f"{experiment}/{run_id}" for run_id in run_ids),
+        run_list=f"{experiment}?{CLASSIC}",
+        charts=f"{views}=CHART",
+        tables=f"{views}=ARTIFACT",
+        compare=f"{root}/compare-runs?{CLASSIC}&{compared}" if several else None,
+        runs=tuple(f"{experiment}/{run_id}?{CLASSIC}" for run_id in run_ids),
     )
+
+
+def _only(run_ids: Sequence[str]) -> str:
+    ids = ",".join(f"'{run_id}'" for run_id in run_ids)
+    return f"&searchFilter={quote(f'attributes.run_id IN ({ids})')}"
 
 
 def _quoted(ids: Sequence[str]) -> str:

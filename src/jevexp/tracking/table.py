@@ -6,14 +6,15 @@ from typing import Any
 from jevexp.domain.record import Record
 from jevexp.domain.task import Task
 
+# MLflow pairs rows by the first column, and compares the second until somebody chooses another.
 COLUMNS = (
     "task_id",
-    "family",
     "outcome",
-    "expected",
     "predicted",
+    "expected",
     "p_expected",
     "p_predicted",
+    "family",
     "latency_s",
     "error",
 )
