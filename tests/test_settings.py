@@ -1,0 +1,322 @@
+"""Every option composes into settings, and every mistake is one line that says what to do."""
+
+import copy
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel, ValidationError
+
+from jevexp.cli.conf import conf_dir
+from jevexp.errors import InputError
+from jevexp.settings import FakeBackend, LlamaCppBackend, Settings, field_names
+from tests.support.compose import compose
+
+DEFAULTS = compose()
+LLAMA = compose("backend=llama_cpp", "model=gemma4_q4km", "dataset=demo")
+GROUPS = ("backend", "caps", "dataset", "experiment", "harness", "model", "pricing", "tracking")
+# What an option leaves open on purpose.
+NEEDED = {
+    "dataset=local": ["dataset.path=tasks.jsonl"],
+    "model=unclaimed": ["model.alias=mine"],
+}
+
+
+def options(group: str) -> list[str]:
+    return sorted(path.stem for path in (conf_dir() / group).glob("*.yaml"))
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where the values of a resolved configuration are."""
+    if isinstance(value, dict) and value:
+        for key, part in value.items():
+            yield from leaves(part, (*path, key))
+    elif isinstance(value, list) and value:
+        for index, part in enumerate(value):
+            yield from leaves(part, (*path, index))
+    else:
+        yield path
+
+
+def changed(value: dict[str, Any], path: tuple[Any, ...], new: Any) -> dict[str, Any]:
+    """A copy with one value replaced."""
+    copied = copy.deepcopy(value)
+    inner: Any = copied
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = new
+    return copied
+
+
+def why_not(**groups: Any) -> str:
+    """The line that refuses the default settings with these changes (GROUP__FIELD=VALUE)."""
+    composed = DEFAULTS.resolved()
+    for name, value in groups.items():
+        composed = changed(composed, tuple(name.split("__")), value)
+    with pytest.raises(InputError) as raised:
+        Settings.of(composed)
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
+
+
+# Composition
+
+
+def test_every_group_has_options() -> None:
+    found = {path.name for path in conf_dir().iterdir() if path.is_dir()}
+    assert found == {*GROUPS, "hydra"}
+    assert all(options(group) for group in GROUPS)
+
+
+@pytest.mark.parametrize(
+    "choice", [f"{group}={option}" for group in GROUPS for option in options(group)]
+)
+def test_every_option_composes_and_is_valid(choice: str) -> None:
+    found = compose(*NEEDED.get(choice, []), choice)
+    group, _, option = choice.partition("=")
+    if group not in ("experiment", "tracking"):
+        assert getattr(found, group).name == option
+    assert Settings.of(found.resolved()) == found
+
+
+@pytest.mark.parametrize("choice", NEEDED)
+def test_an_option_that_leaves_something_open_says_so(choice: str) -> None:
+    (needed,) = NEEDED[choice]
+    field = needed.partition("=")[0]
+    with pytest.raises(InputError, match=rf"^{field}: missing"):
+        compose(choice)
+
+
+def test_the_defaults_are_the_public_benchmark_on_the_offline_provider() -> None:
+    assert DEFAULTS.dataset.name == "original"
+    assert DEFAULTS.backend == FakeBackend(
+        kind="fake",
+        name="fake",
+        mode="uniform",
+        script=None,
+        accuracy=0.8,
+        seed=0,
+        latency_s=0.0,
+    )
+    assert DEFAULTS.model.alias == "fake"
+    assert (DEFAULTS.caps.cap_usd, DEFAULTS.caps.reserve_usd) == (15.0, 0.02)
+    assert DEFAULTS.caps.limit is None
+    assert DEFAULTS.pricing.basis == "unknown"
+
+
+def test_an_option_of_ones_own_is_found_in_another_folder(tmp_path: Path) -> None:
+    (tmp_path / "caps").mkdir()
+    (tmp_path / "caps" / "mine.yaml").write_text("defaults: [default]\nname: mine\ncap_usd: 1\n")
+    found = compose("--config-dir", str(tmp_path), "caps=mine")
+    assert (found.caps.name, found.caps.cap_usd) == ("mine", 1.0)
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize(
+    ("override", "line"),
+    [
+        ("caps.limt=3", "caps.limt: no such field; did you mean caps.limit?"),
+        ("backend.sed=1", "backend.sed: no such field; did you mean backend.seed?"),
+        ("caps.nonsense_entirely=3", "caps.nonsense_entirely: no such field; caps has "),
+        ("+caps.extra=3", "caps.extra: no such field; caps has cap_usd, "),
+        ("+xyz=1", "xyz: no such field; see jevexp --cfg job for all fields"),
+        ("outptus=x", "outptus: no such field; did you mean outputs?"),
+    ],
+)
+def test_an_unknown_field_comes_with_the_nearest_right_one(override: str, line: str) -> None:
+    with pytest.raises(InputError) as raised:
+        compose(override)
+    assert str(raised.value).startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("group", "near"), [("dataset=orignal", "original"), ("backend=llamacpp", "llama_cpp")]
+)
+def test_an_unknown_option_comes_with_the_nearest_right_one(group: str, near: str) -> None:
+    with pytest.raises(InputError, match=rf"^{group}: no such option; did you mean {near}\?"):
+        compose(group)
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"caps__limit": 0}, "caps.limit: input should be greater than or equal to 1, found 0"),
+        ({"caps__limit": 1.5}, "caps.limit: input should be a valid integer, found 1.5"),
+        ({"caps__limit": "3"}, "caps.limit: input should be a valid integer, found '3'"),
+        ({"caps__limit": True}, "caps.limit: input should be a valid integer, found True"),
+        ({"caps__cap_usd": "15"}, "caps.cap_usd: input should be a valid number, found '15'"),
+        ({"caps__cap_usd": None}, "caps.cap_usd: input should be a valid number, found None"),
+        ({"caps__cap_usd": -0.01}, "caps.cap_usd: input should be greater than or equal to 0"),
+        ({"caps__reserve_usd": 0.0}, "caps.reason: reserving nothing needs a reason, which the"),
+        ({"backend__kind": "nope"}, "backend: input tag 'nope' found using 'kind' does not"),
+        ({"backend__mode": "best"}, "backend.mode: input should be 'uniform', 'script' or"),
+        ({"backend__mode": "script"}, "backend.script: a file goes with mode=script, and only"),
+        ({"backend__script": "x.json"}, "backend.script: a file goes with mode=script, and"),
+        ({"backend__accuracy": 1.1}, "backend.accuracy: input should be less than or equal to 1"),
+        ({"backend__name": "../x"}, "backend.name: string should match pattern"),
+        ({"backend__name": "a" * 65}, "backend.name: string should match pattern"),
+        ({"model__alias": ""}, "model.alias: string should have at least 1 character"),
+        ({"model__alias": 5}, "model.alias: input should be a valid string, found 5"),
+        ({"outputs": ""}, "outputs: string should have at least 1 character, found ''"),
+        ({"harness__name": "upstream"}, "harness.name: input should be 'native', found"),
+        ({"dataset__sha256": "0" * 64}, "dataset.sha256: only dataset=local takes one; a pin"),
+        ({"dataset__dataset_hash": "xyz"}, "dataset.dataset_hash: string should match pattern"),
+        ({"tracking__uri": "mlruns"}, "tracking.uri: "),
+        ({"tracking__uri": "https://me:pw@host"}, "tracking.uri: holds a password"),
+        ({"tracking__timeout_s": 0}, "tracking.timeout_s: input should be greater than 0"),
+        ({"caps": None}, "caps: "),
+        ({"caps": [1]}, "caps: "),
+    ],
+)
+def test_a_wrong_value_is_refused_by_field_finding_and_way_out(
+    changes: dict[str, Any], line: str
+) -> None:
+    assert why_not(**changes).startswith(line)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+@pytest.mark.parametrize("field", ["caps__cap_usd", "pricing__input_per_m", "backend__latency_s"])
+def test_a_number_that_is_none_is_refused_by_field(field: str, value: float) -> None:
+    name = field.replace("__", ".")
+    assert why_not(**{field: value}) == f"{name}: expected a finite number, found {value}"
+
+
+@pytest.mark.parametrize("override", ["caps.cap_usd=nan", "caps.cap_usd=inf", "caps.cap_usd=.nan"])
+def test_a_number_that_is_none_is_refused_from_the_command_line(override: str) -> None:
+    with pytest.raises(InputError, match=r"^caps\.cap_usd: "):
+        compose(override)
+
+
+def test_a_missing_field_says_how_to_set_it() -> None:
+    composed = DEFAULTS.resolved()
+    del composed["caps"]["cap_usd"]
+    with pytest.raises(InputError, match=r"^caps\.cap_usd: missing; set caps\.cap_usd=VALUE$"):
+        Settings.of(composed)
+
+
+def test_a_path_of_ones_own_is_given_for_the_local_dataset_only_by_name() -> None:
+    with pytest.raises(InputError, match=r"^dataset\.path: missing; give dataset\.path=FILE"):
+        compose("dataset=local")
+
+
+# The object
+
+
+def test_settings_cannot_be_changed() -> None:
+    for part in (DEFAULTS, DEFAULTS.caps, DEFAULTS.backend, DEFAULTS.dataset, LLAMA.backend):
+        name = next(iter(type(part).model_fields))
+        with pytest.raises(ValidationError, match="frozen"):
+            setattr(part, name, getattr(part, name))
+
+
+def test_every_model_refuses_unknown_keys_and_conversions() -> None:
+    def models(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
+        yield model
+        for sub in model.__subclasses__():
+            yield from models(sub)
+
+    base = Settings.__mro__[1]
+    assert issubclass(base, BaseModel)
+    for model in models(base):
+        config = model.model_config
+        assert (config["frozen"], config["extra"], config["strict"]) == (True, "forbid", True)
+
+
+def test_all_fields_have_names() -> None:
+    names = set(field_names(Settings))
+    assert {"outputs", "caps", "caps.limit", "backend.server.context", "backend.seed"} <= names
+    assert "model.weights.package.install" in names
+
+
+# The hash
+
+
+@given(st.randoms(use_true_random=False))
+@settings(max_examples=25)
+def test_the_order_of_keys_does_not_change_the_hash(order: Any) -> None:
+    def shuffled(value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        keys = list(value)
+        order.shuffle(keys)
+        return {key: shuffled(value[key]) for key in keys}
+
+    assert Settings.of(shuffled(LLAMA.resolved())).config_hash == LLAMA.config_hash
+
+
+def test_a_whole_number_where_a_fraction_may_stand_does_not_change_the_hash() -> None:
+    assert compose("caps.cap_usd=15").config_hash == DEFAULTS.config_hash
+
+
+@pytest.mark.parametrize("found", [DEFAULTS, LLAMA], ids=["defaults", "llama_cpp"])
+def test_every_leaf_changes_the_hash(found: Settings) -> None:
+    resolved = found.resolved()
+    hashes = {found.config_hash}
+    for path in leaves(resolved):
+        value: Any = resolved
+        for key in path:
+            value = value[key]
+        # The hash alone is of interest here, so the new value need not be a valid one.
+        changed_settings = Settings.model_construct(
+            **changed(resolved, path, f"another than {value}")
+        )
+        with pytest.warns(UserWarning, match="serializer"):
+            hashes.add(changed_settings.config_hash)
+    assert len(hashes) == 1 + len(list(leaves(resolved)))
+
+
+def test_different_runs_have_different_hashes() -> None:
+    overrides = ["caps=smoke", "dataset=demo", "backend.seed=1", "tracking=none", "outputs=x"]
+    hashes = {compose(override).config_hash for override in overrides}
+    assert len(hashes | {DEFAULTS.config_hash}) == 6
+
+
+# Secrets
+
+
+def test_a_key_is_named_and_never_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERVER_KEY", "sk-secret")
+    found = compose("backend=llama_cpp", "backend.server.key_env=SERVER_KEY")
+    assert isinstance(found.backend, LlamaCppBackend)
+    assert found.backend.server.key_env == "SERVER_KEY"
+    assert "sk-secret" not in repr(found.resolved())
+    assert os.environ["SERVER_KEY"] == "sk-secret"
+
+
+@pytest.mark.parametrize("key", ["sk-secret", "1KEY", "A KEY", "", "KEY=x"])
+def test_what_cannot_be_the_name_of_a_variable_is_refused(key: str) -> None:
+    with pytest.raises(InputError, match=r"^backend\.server\.key_env: "):
+        compose("backend=llama_cpp", f"backend.server.key_env='{key}'")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://me:pw@host",
+        "http://me@host",
+        "http://host?key=sk",
+        "http://host/#x",
+        "http://",
+        "ftp://x",
+    ],
+)
+def test_a_servers_address_holds_no_secret(url: str) -> None:
+    with pytest.raises(InputError, match=r"^backend\.server\.base_url: ") as raised:
+        compose("backend=llama_cpp", f"backend.server.base_url='{url}'")
+    if "pw" in url:
+        assert "pw" not in str(raised.value)
+
+
+def test_a_server_is_either_running_or_started() -> None:
+    with pytest.raises(InputError, match=r"^backend\.server\.gguf: base_url names a running"):
+        compose(
+            "backend=llama_cpp",
+            "backend.server.base_url='http://127.0.0.1:1'",
+            "backend.server.gguf=model.gguf",
+        )
