@@ -59,6 +59,14 @@ class ScriptedLlama:
         return behaviour if isinstance(behaviour, Answer) else behaviour(body)
 
 
+class _Server(ThreadingHTTPServer):
+    # Connections that stay open must not hold up the end of a test.
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Stay silent: clients that hang up are what some tests are about."""
+
+
 @contextmanager
 def scripted_llama() -> Iterator[ScriptedLlama]:
     """A running server; its port is free again afterwards."""
@@ -110,9 +118,7 @@ def scripted_llama() -> Iterator[ScriptedLlama]:
         def log_message(self, format: str, *args: Any) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    # Connections that stay open must not hold up the end of a test.
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", 0), Handler)
     script.url = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()

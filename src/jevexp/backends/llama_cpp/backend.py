@@ -76,6 +76,9 @@ class LlamaCpp:
             "managed": gguf is not None,
             # A started server's port is another one in every run.
             "base_url": url if gguf is None else url.rpartition(":")[0],
+            # What a server that was started here was started with.
+            "gguf": str(gguf) if gguf is not None else None,
+            "library": ManagedServer.library() if gguf is not None else None,
             **facts(self._transport, models),
             "prompt_version": PROMPT_VERSION,
             "template_kwargs": dict(settings.template.kwargs),

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -39,6 +40,11 @@ class ManagedServer:
     def pid(self) -> int | None:
         """The server's process, or None when there is none."""
         return self._process.pid if self._process else None
+
+    @staticmethod
+    def library() -> str:
+        """Name and version of what the server comes from."""
+        return f"xllamacpp {version('xllamacpp')}"
 
     def start(self, log_directory: Path) -> str:
         """Start the server and wait until its model is loaded; returns its base URL.
