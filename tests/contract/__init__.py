@@ -1,0 +1,1 @@
+"""Tests: What every provider has to do."""

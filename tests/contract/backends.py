@@ -1,0 +1,95 @@
+"""Every provider that the contract suite runs on; a new one needs one entry here.
+
+An entry makes a provider that is not open yet, in a folder of its own, and keeps alive what the
+provider needs. It is told which requests will be put to it, in order, because some providers only
+repeat what they were told; all others ignore that.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from jevexp.backends.fake import Fake, answer_key
+from jevexp.backends.llama_cpp import LlamaCpp
+from jevexp.backends.protocol import Backend
+from jevexp.domain.decision import Request
+from jevexp.settings import FakeBackend
+from tests.contract.questions import TASKS
+from tests.support.llama import backend_settings, model_identity
+from tests.support.scripted_llama import scripted_llama
+from tests.support.tiny_gguf import write_tiny_gguf
+
+Factory = Callable[[Path, Sequence[Request]], AbstractContextManager[Backend]]
+
+
+def _fake(mode: Literal["uniform", "noise", "script"], script: Path | None = None) -> Fake:
+    settings = FakeBackend(
+        kind="fake",
+        name="fake",
+        mode=mode,
+        script=str(script) if script else None,
+        accuracy=0.8,
+        seed=0,
+        latency_s=0.0,
+    )
+    return Fake(settings, answer_key(TASKS) if mode == "noise" else {})
+
+
+@contextmanager
+def fake_uniform(folder: Path, requests: Sequence[Request]) -> Iterator[Backend]:
+    """Every option equally likely."""
+    del folder, requests
+    yield _fake("uniform")
+
+
+@contextmanager
+def fake_noise(folder: Path, requests: Sequence[Request]) -> Iterator[Backend]:
+    """Told the right answers."""
+    del folder, requests
+    yield _fake("noise")
+
+
+@contextmanager
+def fake_script(folder: Path, requests: Sequence[Request]) -> Iterator[Backend]:
+    """Told what to answer; it decides nothing itself."""
+    path = folder / "script.json"
+    path.write_text(json.dumps([_scripted_answer(request) for request in requests]))
+    yield _fake("script", path)
+
+
+def _scripted_answer(request: Request) -> dict[str, Any]:
+    options = request.question.options
+    if not options:
+        return {"error": "options_unknown"}
+    return {"probs": dict.fromkeys(options, 1 / len(options))}
+
+
+@contextmanager
+def llama_cpp_scripted(folder: Path, requests: Sequence[Request]) -> Iterator[Backend]:
+    """The llama.cpp provider on a local server that answers like llama-server."""
+    del folder, requests
+    with scripted_llama() as server:
+        yield LlamaCpp(backend_settings(base_url=server.url), model_identity())
+
+
+@contextmanager
+def llama_cpp_tiny(folder: Path, requests: Sequence[Request]) -> Iterator[Backend]:
+    """The llama.cpp provider on a real server with a tiny random model."""
+    del requests
+    pytest.importorskip("xllamacpp", reason="the extra `local` is not installed")
+    gguf = write_tiny_gguf(folder / "tiny.gguf")
+    yield LlamaCpp(backend_settings(gguf=str(gguf)), model_identity())
+
+
+BACKENDS = [
+    pytest.param(fake_uniform, id="fake, uniform"),
+    pytest.param(fake_noise, id="fake, noise"),
+    pytest.param(fake_script, id="fake, script"),
+    pytest.param(llama_cpp_scripted, id="llama_cpp, scripted server"),
+    # Real servers: one entry each, marked live.
+    pytest.param(llama_cpp_tiny, id="llama_cpp, tiny model", marks=pytest.mark.live),
+]
