@@ -1,0 +1,89 @@
+"""A short hash that says whether two runs measured the same thing."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jevexp.domain.json import dumps, representable
+from jevexp.identity.report import IdentityReport
+
+# Goes up with every change to what is hashed or how: old and new values never compare.
+FINGERPRINT_VERSION = 1
+_DIGITS = 16
+_FACTS = ("quantization.ftype", "n_params", "tensor_bytes", "n_vocab")
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """`value` is "jf1-" and 16 hexadecimal digits; `inputs` is what was hashed, as plain JSON."""
+
+    version: int
+    value: str
+    inputs: dict[str, Any]
+
+
+def fingerprint(description: Mapping[str, Any], report: IdentityReport) -> Fingerprint:
+    """The fingerprint of what a backend measures.
+
+    Equal for the same weights, files, template, context, cache types and readout on the same kind
+    of backend, wherever that runs: port, host, path, alias and threads are no part of it. What is
+    not observed is taken as declared, and what is neither is null.
+
+    Args:
+        description: the backend's `describe()`.
+        report: what `reconcile` said about its model.
+    """
+    inputs: dict[str, Any] = representable(
+        {
+            "backend": description.get("kind"),
+            "weights": _weights(report),
+            "files": _files(report),
+            "chat_template_sha256": _known(report, "chat_template.sha256"),
+            "context": _known(report, "context"),
+            "cache_type_k": _known(report, "cache_type_k"),
+            "cache_type_v": _known(report, "cache_type_v"),
+            "readout": description.get("readout"),
+            "prompt_version": description.get("prompt_version"),
+            "template_kwargs": description.get("template_kwargs"),
+        }
+    )
+    digest = hashlib.sha256(dumps(inputs, sort_keys=True).encode()).hexdigest()
+    value = f"jf{FINGERPRINT_VERSION}-{digest[:_DIGITS]}"
+    return Fingerprint(FINGERPRINT_VERSION, value, inputs)
+
+
+def _weights(report: IdentityReport) -> dict[str, Any]:
+    """The weights by the strongest thing that is known about them.
+
+    Without their hash, two servers with different weights must still differ: then what is claimed
+    and what the server says of them stands in, and for a provider that says nothing of them the
+    model that it names.
+    """
+    if sha256 := report.observed("weights.sha256"):
+        return {"sha256": sha256}
+    field = report.field("weights.sha256")
+    claimed = field.declared if field else None
+    facts = {name: report.observed(name) for name in _FACTS}
+    if claimed is None and not any(facts.values()):
+        return {"sha256": None, "model": report.observed("alias")}
+    return {"sha256": None, "declared_sha256": claimed, **facts}
+
+
+def _files(report: IdentityReport) -> dict[str, Any]:
+    names = [
+        field.name
+        for field in report.fields
+        if field.name.startswith("files.") and field.name.endswith(".sha256")
+    ]
+    return {
+        name.removeprefix("files.").removesuffix(".sha256"): _known(report, name)
+        for name in sorted(names)
+    }
+
+
+def _known(report: IdentityReport, name: str) -> Any:
+    field = report.field(name)
+    if field is None:
+        return None
+    return field.observed[0].value if field.observed else field.declared

@@ -1,0 +1,247 @@
+"""What is observed about a model: by asking its server, and by reading its weights.
+
+>>> seen = observe(backend.describe(), weights=Path("model.gguf"))
+>>> seen.value("quantization.ftype")
+'Q4_K_M'
+"""
+
+import ipaddress
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from rich.console import Console
+
+from jevexp.domain.ftype import ftype_of
+from jevexp.identity.digest import file_sha256
+from jevexp.identity.files import WeightsError
+from jevexp.identity.gguf_file import GgufHeader, read_header
+
+
+class Source(StrEnum):
+    """Where a value comes from; earlier ones are believed first."""
+
+    FILE_BYTES = "file bytes"
+    """The whole file was read, or its size was."""
+    FILE_HEADER = "file header"
+    """What the file says of itself."""
+    FILE_PATH = "file path"
+    """Where the file is."""
+    SERVER_PROPS = "server /props"
+    SERVER_MODELS = "server /v1/models"
+    SERVER = "server"
+    """One of the two; builds differ in which."""
+    SERVER_GUESS = "server, guessed"
+    """The header says nothing, and llama.cpp went by the tensors. Nothing is judged by it."""
+    PROVIDER = "provider"
+    """A provider that is no llama.cpp server says so."""
+    CONFIG = "config"
+    """The server was started here with this setting."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One thing that one source says, as plain JSON."""
+
+    value: Any
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """By field, what each source says, the strongest first; a field that nobody names is absent.
+
+    `notes` say why something could not be observed. `bytes_hashed` and `bytes_read` tell how much
+    the hashes cover and how much of that was read now instead of remembered.
+    """
+
+    values: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    bytes_hashed: int = 0
+    bytes_read: int = 0
+    header: GgufHeader | None = None
+
+    def value(self, name: str) -> Any:
+        """What the strongest source says about a field; None where nobody does."""
+        return next((found.value for found in self.values.get(name, ())), None)
+
+
+def observe(
+    description: Mapping[str, Any],
+    *,
+    weights: Path | None = None,
+    files: Mapping[str, Path] | None = None,
+    show: Console | None = None,
+) -> Observed:
+    """Collect everything that can be known before the first request.
+
+    Args:
+        description: the backend's `describe()`; empty for a file that nobody serves.
+        weights: the file that is identified, or that a server was started with here; never one
+            that merely has the model's name. None: the server's own `model_path`, where the
+            server is on this machine and the file can be read.
+        files: further files that the server was given, such as the projector, by name.
+        show: draws a progress bar while a file is hashed, when it is a terminal.
+
+    Raises:
+        WeightsError: `weights` or one of `files` cannot be read, or is not what it should be.
+    """
+    seen = _Collection()
+    path = weights if weights is not None else _served_file(description, seen)
+    if path is not None:
+        try:
+            seen.file(path, show)
+        except WeightsError as error:
+            if weights is not None:
+                raise
+            seen.notes.append(f"the weights could not be read: {error}")
+    for name, further in (files or {}).items():
+        seen.further_file(name, further, show)
+    seen.server(description)
+    return seen.observed()
+
+
+class _Collection:
+    """Values as they come in, the strongest source first."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self._values: dict[str, list[Value]] = {}
+        self._bytes_hashed = self._bytes_read = 0
+        self._header: GgufHeader | None = None
+
+    def observed(self) -> Observed:
+        values = {name: tuple(found) for name, found in self._values.items()}
+        return Observed(
+            values, tuple(self.notes), self._bytes_hashed, self._bytes_read, self._header
+        )
+
+    def file(self, path: Path, show: Console | None) -> None:
+        """The header first: what is no GGUF file is not worth hashing."""
+        header = read_header(path)
+        self._hash("weights", path, show)
+        self._add("weights.file", path.name, Source.FILE_PATH)
+        self._add("weights.path", str(path.absolute()), Source.FILE_PATH)
+        self._header = header
+        if header.ftype is not None:
+            self._add("quantization.ftype", header.ftype.name, Source.FILE_HEADER)
+        elif header.ftype_number is not None:
+            self.notes.append(
+                f"the header's file type {header.ftype_number} is unknown to the installed gguf "
+                "library; a newer one may know it"
+            )
+        for name, value in _header_fields(header):
+            self._add(name, value, Source.FILE_HEADER)
+
+    def further_file(self, name: str, path: Path, show: Console | None) -> None:
+        self._hash(f"files.{name}", path, show)
+        self._add(f"files.{name}.file", path.name, Source.FILE_PATH)
+        self._add(f"files.{name}.path", str(path.absolute()), Source.FILE_PATH)
+
+    def server(self, said: Mapping[str, Any]) -> None:
+        """What a backend's description holds; what is missing or makes no sense is left out."""
+        if said.get("kind") != "llama_cpp":
+            self._add("alias", _text(said.get("model")), Source.PROVIDER)
+            return
+        self._add("alias", _text(said.get("model")), Source.SERVER_MODELS)
+        source = Source.SERVER_PROPS
+        self._add("alias", _text(said.get("model_alias")), source)
+        if model_path := _text(said.get("model_path")):
+            # The server may run on a system with the other kind of slash.
+            self._add("weights.file", model_path.replace("\\", "/").rpartition("/")[2], source)
+            self._add("weights.path", model_path, source)
+        self._server_ftype(_text(said.get("ftype")))
+        for name, key, source in _SERVER_NUMBERS:
+            self._add(name, _positive(said.get(key)), source)
+        self._add("build", _text(said.get("build_info")), source)
+        template = _text(said.get("chat_template_sha256"))
+        # What the server renders is what counts, whatever the file holds.
+        self._add("chat_template.sha256", template, source, first=True)
+        if said.get("managed") is True:
+            for name in ("cache_type_k", "cache_type_v"):
+                self._add(name, _text(said.get(name)), Source.CONFIG)
+
+    def _server_ftype(self, spelling: str | None) -> None:
+        if spelling is None:
+            return
+        found = ftype_of(spelling)
+        if found is None:
+            self.notes.append(f"the server's file type {spelling!r} is unknown here")
+            return
+        source = Source.SERVER_GUESS if found.guessed else Source.SERVER
+        self._add("quantization.ftype", found.name, source)
+
+    def _hash(self, prefix: str, path: Path, show: Console | None) -> None:
+        digest = file_sha256(path, show=show)
+        self._add(f"{prefix}.sha256", digest.sha256, Source.FILE_BYTES)
+        self._add(f"{prefix}.bytes", digest.bytes, Source.FILE_BYTES)
+        self._bytes_hashed += digest.bytes
+        self._bytes_read += digest.bytes_read
+
+    def _add(self, name: str, value: Any, source: Source, *, first: bool = False) -> None:
+        if value is None:
+            return
+        values = self._values.setdefault(name, [])
+        values.insert(0 if first else len(values), Value(value, source))
+
+
+_SERVER_NUMBERS = (
+    ("n_params", "n_params", Source.SERVER_MODELS),
+    ("tensor_bytes", "size", Source.SERVER_MODELS),
+    ("n_vocab", "n_vocab", Source.SERVER_MODELS),
+    ("context_trained", "n_ctx_train", Source.SERVER_MODELS),
+    ("n_embd", "n_embd", Source.SERVER_MODELS),
+    ("context", "n_ctx", Source.SERVER),
+    ("slots", "total_slots", Source.SERVER_PROPS),
+)
+
+
+def _header_fields(header: GgufHeader) -> Iterable[tuple[str, Any]]:
+    yield "quantization.tensor_types", header.tensor_types
+    yield "chat_template.sha256", header.chat_template_sha256
+    yield "name", header.name
+    yield "architecture", header.architecture
+    yield "size_label", header.size_label
+    yield "quantization_version", header.quantization_version
+    yield "n_params", header.n_params
+    yield "tensor_bytes", header.tensor_bytes
+    yield "n_vocab", header.n_vocab
+    yield "context_trained", header.context_length
+
+
+def _served_file(said: Mapping[str, Any], seen: _Collection) -> Path | None:
+    """The file that a server on this machine says it serves; None, and a note why, else."""
+    if said.get("kind") != "llama_cpp":
+        return None
+    model_path = _text(said.get("model_path"))
+    if model_path is None:
+        seen.notes.append("the weights could not be read: the server names no file")
+    elif not (said.get("managed") is True or _is_here(_text(said.get("base_url")) or "")):
+        seen.notes.append("the weights could not be read: the server is on another machine")
+    elif not Path(model_path).is_absolute():
+        seen.notes.append(
+            f"the weights could not be read: the server's path {model_path!r} is relative to a "
+            "folder that is not known here"
+        )
+    else:
+        return Path(model_path)
+    return None
+
+
+def _is_here(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _positive(value: Any) -> int | None:
+    return value if type(value) is int and value > 0 else None

@@ -1,0 +1,249 @@
+"""What stands before the weights in one GGUF file, read within fixed limits.
+
+The `gguf` library's reader keeps every element of every array as an object of its own: for a
+vocabulary of 262,144 tokens that is 716 MB and 14 s, and for a hostile file whatever the file
+says. Here arrays are stepped over, every count is checked against the file's size before it is
+believed, and nothing is kept but scalars, a few short texts and one count a tensor type.
+"""
+
+import hashlib
+import os
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from jevexp.identity.files import WeightsError, opened
+
+MAGIC = b"GGUF"
+# Far above any real model, and low enough that the worst file is refused within a second or so.
+_MOST_KEYS = 1 << 14
+_MOST_TENSORS = 1 << 16
+_MOST_STRINGS = 1 << 21
+_LONGEST_KEY = 1 << 10
+_LONGEST_TEXT = 1 << 12
+_LONGEST_TEMPLATE = 1 << 24
+# ggml's own limits.
+_MOST_DIMENSIONS = 4
+_MOST_ELEMENTS = (1 << 63) - 1
+
+_TEMPLATE = "tokenizer.chat_template"
+_TEXTS = ("general.name", "general.architecture", "general.size_label")
+_STRING, _ARRAY = 8, 9
+# The format's number of each scalar type, and how struct reads it.
+_SCALARS = {
+    0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q",
+    12: "<d",
+}  # fmt: skip
+
+
+@dataclass(slots=True)
+class Preamble:
+    """The scalars and chosen texts by key, the arrays' lengths, and what the tensors are.
+
+    `tensor_types` maps the format's number of a type to a count; `n_params` counts elements and
+    `tensor_bytes` what they occupy.
+    """
+
+    values: dict[str, int | float | str] = field(default_factory=dict)
+    lengths: dict[str, int] = field(default_factory=dict)
+    chat_template_sha256: str | None = None
+    tensor_types: dict[int, int] = field(default_factory=dict)
+    n_tensors: int = 0
+    n_params: int = 0
+    tensor_bytes: int = 0
+
+
+def read_preamble(path: Path) -> Preamble:
+    """Read one file; a split model's other files are not looked for.
+
+    Raises:
+        WeightsError: the file cannot be read, is no GGUF file, or is not whole.
+    """
+    with opened(path) as file, _explained(path):
+        return _Walk(file, os.fstat(file.fileno()).st_size).preamble()
+
+
+class _Malformed(Exception):
+    """The file is not what it should be; says what was found."""
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except _Malformed as error:
+        raise WeightsError(f"{path}: {error}") from error
+
+
+class _Walk:
+    """One pass from the first byte to the last tensor's description."""
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        self._file = file
+        self._size = size
+        self._at = 0
+        self._strings = 0
+        self._found = Preamble()
+
+    def preamble(self) -> Preamble:
+        n_tensors, n_keys = self._start()
+        seen: set[str] = set()
+        for _ in range(n_keys):
+            key = self._text("a key", _LONGEST_KEY)
+            if key in seen:
+                raise _Malformed(f"the key {key!r} occurs twice")
+            seen.add(key)
+            self._value(key)
+        self._tensors(n_tensors)
+        return self._found
+
+    def _start(self) -> tuple[int, int]:
+        """Magic, version and counts; returns how many tensors and keys follow."""
+        if self._size == 0:
+            raise _Malformed("empty")
+        magic = self._take(min(self._size, len(MAGIC)), "the first bytes")
+        if magic != MAGIC:
+            raise _Malformed(f"not a GGUF file: begins with {magic!r}")
+        version = self._number("<I", "the version")
+        if version & 0xFFFF == 0:
+            raise _Malformed("a big-endian GGUF file, which cannot be served on this machine")
+        if version not in (2, 3):
+            raise _Malformed(f"GGUF version {version}; versions 2 and 3 can be read")
+        n_tensors = self._count("tensors", _MOST_TENSORS, least_bytes=24)
+        n_keys = self._count("keys", _MOST_KEYS, least_bytes=13)
+        return n_tensors, n_keys
+
+    def _value(self, key: str) -> None:
+        kind = self._number("<I", f"the type of {key}")
+        if kind == _ARRAY:
+            self._array(key)
+        elif kind != _STRING:
+            self._found.values[key] = self._scalar(kind, key)
+        elif key == _TEMPLATE:
+            text = self._bytes(key, _LONGEST_TEMPLATE)
+            self._found.chat_template_sha256 = hashlib.sha256(text).hexdigest()
+        elif key in _TEXTS:
+            self._found.values[key] = self._text(key, _LONGEST_TEXT)
+        else:
+            self._skip(self._number("<Q", key), key)
+
+    def _array(self, key: str) -> None:
+        kind = self._number("<I", key)
+        length = self._number("<Q", key)
+        if kind == _ARRAY:
+            raise _Malformed(f"{key} is an array of arrays")
+        if kind == _STRING:
+            self._strings += length
+            if self._strings > _MOST_STRINGS:
+                raise _Malformed(f"{key} claims {length} texts")
+            self._skip_texts(length, key)
+        else:
+            self._skip(length * struct.calcsize(self._format(kind, key)), key)
+        self._found.lengths[key] = length
+
+    def _skip_texts(self, count: int, what: str) -> None:
+        # The longest loop of all, hence without the checks of _take.
+        read, seek, at = self._file.read, self._file.seek, self._at
+        for _ in range(count):
+            raw = read(8)
+            length = int.from_bytes(raw, "little")
+            at += 8 + length
+            if len(raw) < 8 or at > self._size:
+                raise _Malformed(f"ends early: {what} holds {count} texts, found fewer")
+            seek(length, os.SEEK_CUR)
+        self._at = at
+
+    def _scalar(self, kind: int, key: str) -> int | float:
+        value: int | float = self._unpack(self._format(kind, key), key)
+        return value
+
+    def _format(self, kind: int, key: str) -> str:
+        if kind not in _SCALARS:
+            raise _Malformed(f"{key} has the unknown type {kind}")
+        return _SCALARS[kind]
+
+    def _tensors(self, count: int) -> None:
+        """The tensors' descriptions, and whether the file is long enough for all of them."""
+        sizes = _block_sizes()
+        found = self._found
+        end = 0
+        for _ in range(count):
+            name = self._text("a tensor's name", _LONGEST_KEY)
+            dimensions = self._number("<I", name)
+            if dimensions > _MOST_DIMENSIONS:
+                raise _Malformed(f"the tensor {name!r} claims {dimensions} dimensions")
+            elements = 1
+            for _ in range(dimensions):
+                elements *= self._number("<Q", name)
+            if elements > _MOST_ELEMENTS:
+                raise _Malformed(f"the tensor {name!r} claims {elements} elements")
+            kind = self._number("<I", name)
+            offset = self._number("<Q", name)
+            # What a type unknown here occupies is unknown too.
+            block, occupied = sizes.get(kind, (1, 0))
+            size = elements // block * occupied
+            end = max(end, offset + size)
+            found.tensor_types[kind] = found.tensor_types.get(kind, 0) + 1
+            found.n_params += elements
+            found.tensor_bytes += size
+        found.n_tensors = count
+        alignment = found.values.get("general.alignment", 32)
+        if type(alignment) is not int or alignment < 1 or alignment & (alignment - 1):
+            raise _Malformed(f"general.alignment is {alignment!r}, not a power of two")
+        needed = -(-self._at // alignment) * alignment + end if count else 0
+        if needed > self._size:
+            raise _Malformed(f"ends early: its tensors need {needed} bytes, found {self._size}")
+
+    def _count(self, what: str, most: int, *, least_bytes: int) -> int:
+        count = self._number("<Q", f"the number of {what}")
+        if count > most:
+            raise _Malformed(f"claims {count} {what}; at most {most} can be read")
+        if count * least_bytes > self._size:
+            raise _Malformed(f"claims {count} {what} in {self._size} bytes")
+        return count
+
+    def _text(self, what: str, longest: int) -> str:
+        return self._bytes(what, longest).decode("utf-8", "replace")
+
+    def _bytes(self, what: str, longest: int) -> bytes:
+        length = self._number("<Q", what)
+        if length > longest:
+            raise _Malformed(f"{what} claims {length} bytes; at most {longest} can be read")
+        return self._take(length, what)
+
+    def _number(self, form: str, what: str) -> int:
+        value: int = self._unpack(form, what)
+        return value
+
+    def _unpack(self, form: str, what: str) -> int:
+        value: int = struct.unpack(form, self._take(struct.calcsize(form), what))[0]
+        return value
+
+    def _take(self, count: int, what: str) -> bytes:
+        self._check(count, what)
+        taken = self._file.read(count)
+        if len(taken) < count:
+            raise _Malformed(f"shrank while it was read, at {what}")
+        self._at += count
+        return taken
+
+    def _skip(self, count: int, what: str) -> None:
+        self._check(count, what)
+        self._file.seek(count, os.SEEK_CUR)
+        self._at += count
+
+    def _check(self, count: int, what: str) -> None:
+        if self._at + count > self._size:
+            raise _Malformed(
+                f"ends early: {what} needs {count} bytes at {self._at}, found {self._size} in all"
+            )
+
+
+def _block_sizes() -> dict[int, tuple[int, int]]:
+    """The elements of a block and the bytes that it occupies, by the format's number of a type."""
+    from gguf import GGML_QUANT_SIZES
+
+    return {int(kind): sizes for kind, sizes in GGML_QUANT_SIZES.items()}
