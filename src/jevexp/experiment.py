@@ -16,6 +16,7 @@ from jevexp.domain.task import Task
 from jevexp.errors import InputError
 from jevexp.evidence import Ending, Journal, Manifest, RunDirectory, RunStatus
 from jevexp.evidence.directory import LEDGER, LOG
+from jevexp.evidence.manifest import FingerprintEntry
 from jevexp.evidence.runlog import run_log
 from jevexp.harness import (
     PINNED_COMMIT,
@@ -27,6 +28,7 @@ from jevexp.harness import (
     summarize,
 )
 from jevexp.harness.interrupts import Interrupted, Interrupts
+from jevexp.identity import fingerprint, observe, reconcile
 from jevexp.settings import Settings
 from jevexp.tracking import make_tracker
 
@@ -169,7 +171,8 @@ class _Attempt:
             ledger_path = self.launch.ledger(settings.caps.ledger)
             ledger = stack.enter_context(_open_ledger(ledger_path, settings.caps.cap_usd))
             stack.callback(_read_charges, ledger, self.journal)
-            self.journal.opened(backend.describe())
+            with interrupts.waiting():
+                session_model = self._identify(backend.describe())
             observer.started(self.plan)
             stack.callback(observer.finished)
             runner = Runner(
@@ -179,10 +182,29 @@ class _Attempt:
                 model=settings.model.alias,
                 tariff=_tariff(settings, backend.cost_basis),
                 reserve_usd=settings.caps.reserve_usd,
+                session_model=session_model,
                 interrupts=interrupts,
             )
             log.info("asking %d tasks", len(self.plan.tasks))
             return runner.run(self.plan.tasks, lambda record: self._note(record, observer))
+
+    def _identify(self, description: dict[str, Any]) -> str | None:
+        """Note who answers; the model that every answer must come from, None where any may.
+
+        Raises:
+            InputError: it is not who was declared, and that is not to be tolerated.
+        """
+        settings = self.plan.settings
+        seen = observe(description, show=Console(stderr=True))
+        report = reconcile(settings.model, seen)
+        found = fingerprint(description, report)
+        entry = FingerprintEntry(version=found.version, value=found.value, inputs=found.inputs)
+        self.journal.opened(description, report.as_dict(), entry)
+        if settings.identity == "record":
+            return None
+        if reason := report.reason():
+            raise InputError(f"identity: {reason}; correct the claim, or set identity=record")
+        return description.get("model")
 
     def _note(self, record: Record, observer: Observer) -> None:
         self.journal.record(record)

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from jevexp.cli import tables
+from jevexp.cli.identity_view import identity_lines, identity_table
 from jevexp.errors import InputError
 from jevexp.evidence import RunDirectory, RunStatus
 
@@ -24,6 +25,8 @@ def report_run(console: Console, path: Path) -> int:
     directory = RunDirectory(path)
     manifest = directory.read_manifest()
     if manifest.status is RunStatus.REFUSED:
+        if manifest.identity and manifest.identity["verdict"] == "contradicted":
+            console.print(identity_table(manifest.identity))
         shutil.rmtree(path)
         with suppress(OSError):
             # The day's folder, unless other runs are in it.
@@ -33,6 +36,8 @@ def report_run(console: Console, path: Path) -> int:
     if summary:
         console.print(tables.results(manifest, summary))
     console.print(tables.verdict(manifest))
+    for line in identity_lines(manifest):
+        console.print(line)
     for line in _failures(directory):
         console.print(Text(f"  {line}"))
     _print_place(console, "run", path)

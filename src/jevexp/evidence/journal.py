@@ -13,6 +13,7 @@ from jevexp.evidence.manifest import (
     Config,
     Counts,
     DatasetEntry,
+    FingerprintEntry,
     LedgerEntry,
     Manifest,
     ModelEntry,
@@ -76,13 +77,19 @@ class Journal:
             reason=settings.caps.reason,
         )
         self._provider: dict[str, Any] = {}
+        self._identity: dict[str, Any] | None = None
+        self._fingerprint: FingerprintEntry | None = None
         self._resolved: set[str] = set()
         self._cost_basis: set[str] = set()
         self.counts = Counts(requested=requested, attempted=0, answered=0, valid=0)
 
-    def opened(self, description: dict[str, Any]) -> None:
-        """The provider is open and has described itself."""
+    def opened(
+        self, description: dict[str, Any], identity: dict[str, Any], fingerprint: FingerprintEntry
+    ) -> None:
+        """The provider is open, has described itself, and was held against what is declared."""
         self._provider = description
+        self._identity = identity
+        self._fingerprint = fingerprint
         self.save()
 
     def record(self, record: Record) -> None:
@@ -138,6 +145,8 @@ class Journal:
                 resolved=sorted(self._resolved),
                 declared=self._settings.model.model_dump(mode="json"),
             ),
+            identity=self._identity,
+            fingerprint=self._fingerprint,
             counts=self.counts,
             cost_basis=sorted(self._cost_basis),
             ledger=self._ledger,

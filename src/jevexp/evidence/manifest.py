@@ -69,6 +69,14 @@ class ModelEntry(Section):
     declared: dict[str, Any]
 
 
+class FingerprintEntry(Section):
+    """The short hash of what was measured, its version, and what was hashed."""
+
+    version: int
+    value: str
+    inputs: dict[str, Any]
+
+
 class Counts(Section):
     """Tasks requested (after the limit), attempted, answered, and answered validly."""
 
@@ -108,6 +116,8 @@ class Manifest(Section):
     dataset: DatasetEntry
     backend: dict[str, Any]
     model: ModelEntry
+    identity: dict[str, Any] | None
+    fingerprint: FingerprintEntry | None
     counts: Counts
     cost_basis: list[str]
     ledger: LedgerEntry

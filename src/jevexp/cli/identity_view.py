@@ -1,0 +1,79 @@
+"""What the terminal says about a run's identity, from its manifest."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from jevexp.domain.json import dumps
+from jevexp.evidence import Manifest
+
+_STYLE = {
+    "confirmed": "green",
+    "contradicted": "bold red",
+    "warning": "bold yellow",
+    "contradiction": "bold red",
+}
+
+
+def identity_lines(manifest: Manifest) -> Iterator[Text]:
+    """The verdict with the fingerprint, then each contradiction, finding and note."""
+    identity = manifest.identity
+    if identity is None:
+        return
+    counts = Counter(field["verdict"] for field in identity["fields"].values())
+    verdict = identity["verdict"]
+    line = Text("identity: ").append(_words(verdict), style=_STYLE.get(verdict, ""))
+    numbers = [f"{count} {_words(name)}" for name, count in counts.most_common()]
+    line.append(f" ({', '.join(numbers)})" if numbers else "")
+    if manifest.fingerprint:
+        line.append(f" · {manifest.fingerprint.value}")
+    yield line
+    for name, field in identity["fields"].items():
+        if field["verdict"] == "contradicted":
+            declared = "nothing" if field["declared"] is None else _shown(field["declared"])
+            yield Text(f"  model.{name}: declared {declared}, found {_found(field)}", style="red")
+    for finding in identity["findings"]:
+        level = finding["level"]
+        label = Text(f"  {level}: ", style=_STYLE.get(level, ""))
+        yield label.append(finding["message"], style="default")
+
+
+def identity_table(identity: dict[str, Any]) -> Table:
+    """Every field with both sides and where each value came from, contradictions first."""
+    table = Table(box=box.SIMPLE_HEAD)
+    for heading in ("field", "verdict", "declared", "observed", "source"):
+        table.add_column(heading, overflow="fold")
+    fields = sorted(
+        identity["fields"].items(), key=lambda item: item[1]["verdict"] != "contradicted"
+    )
+    for name, field in fields:
+        by_value: dict[str, list[str]] = {}
+        for found in field["observed"]:
+            by_value.setdefault(_shown(found["value"]), []).append(found["source"])
+        verdict = field["verdict"]
+        table.add_row(
+            Text(name),
+            Text(_words(verdict), style=_STYLE.get(verdict, "")),
+            Text("" if field["declared"] is None else _shown(field["declared"])),
+            Text("\n".join(by_value)),
+            Text("\n".join(", ".join(sources) for sources in by_value.values())),
+        )
+    return table
+
+
+def _found(field: dict[str, Any]) -> str:
+    return ", ".join(f"{_shown(one['value'])} ({one['source']})" for one in field["observed"])
+
+
+def _words(code: str) -> str:
+    return code.replace("_", " ")
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {count}" for name, count in value.items())
+    return value if isinstance(value, str) else dumps(value)
