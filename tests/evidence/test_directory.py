@@ -201,7 +201,7 @@ def test_a_torn_last_line_is_no_record_wherever_it_is_torn(run: RunDirectory) ->
     path = write_results(run, *RECORDS)
     whole = path.read_bytes()
     second = len(b"".join(whole.splitlines(keepends=True)[:2]))
-    for end in range(second, len(whole)):
+    for end in (*range(second, len(whole), 7), len(whole) - 1):
         path.write_bytes(whole[:end])
         assert list(run.records()) == RECORDS[:2]
 

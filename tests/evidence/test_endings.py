@@ -73,7 +73,7 @@ def right(request: Request) -> Decision:
     """An answer that is valid for any question."""
     options = request.question.options
     usage = {"input_tokens": 1, "output_tokens": 1}
-    return answer(dict.fromkeys(options, 1 / len(options)), usage=usage, model="m-2")
+    return answer(dict.fromkeys(options, 1 / len(options)), usage=usage)
 
 
 def check_consistent(run: Run) -> None:
@@ -106,7 +106,7 @@ def test_the_cap_ends_a_run_as_incomplete(tmp_path: Path, monkeypatch: pytest.Mo
     assert manifest.error is None
     assert manifest.config.overrides == ["a=b"]
     assert manifest.model.session == "m-1"
-    assert manifest.model.resolved == ["m-2"]
+    assert manifest.model.resolved == ["m-1"]
     assert run.tracked == [run.path]
 
 

@@ -44,6 +44,7 @@ class Bench:
         *tasks: Task,
         on_record: Callable[[Record], None] | None = None,
         evidence: Any = None,
+        session_model: str | None = None,
     ) -> RunOutcome:
         runner = Runner(
             backend,
@@ -52,6 +53,7 @@ class Bench:
             model="m-1",
             tariff=self.tariff,
             reserve_usd=0.02,
+            session_model=session_model,
             clock=self.clock,
             now=lambda: 7.0,
         )
@@ -394,6 +396,25 @@ def test_an_overcharge_is_in_ledger_and_raw_evidence_and_has_no_record(bench: Be
     assert bench.records() == []
     assert bench.raw(of)["http_status"] is None
     assert bench.rows()[-1]["charged_usd"] == 1.0
+
+
+def test_an_answer_by_another_model_is_recorded_and_ends_the_run(bench: Bench) -> None:
+    other = answer({"no": 0.25, "yes": 0.75}, model="m-2")
+    provider = Provider(YES, other, YES)
+    outcome = bench.run(provider, *many(3), session_model="m-1")
+    assert outcome == RunOutcome(2, StopReason.IDENTITY_CHANGED)
+    assert [record.model for record in bench.records()] == ["m-1", "m-2"]
+    assert bench.records()[1].valid
+
+
+def test_a_failure_says_nothing_about_the_model(bench: Bench) -> None:
+    outcome = bench.run(Provider(RuntimeError(), YES), *many(2), session_model="m-1")
+    assert outcome == RunOutcome(2, None)
+
+
+def test_models_may_differ_where_none_is_expected(bench: Bench) -> None:
+    other = answer({"no": 0.25, "yes": 0.75}, model="m-2")
+    assert bench.run(Provider(YES, other), *many(3)) == RunOutcome(3, None)
 
 
 # Order and durability

@@ -6,7 +6,7 @@ import statistics
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jevexp.domain.record import Record
@@ -354,6 +354,7 @@ def runs(draw: st.DrawFn) -> tuple[list[Task], list[Record]]:
     return tasks, records
 
 
+@settings(max_examples=50)
 @given(runs(), st.randoms(use_true_random=False))
 def test_the_order_of_tasks_and_records_changes_nothing(
     run: tuple[list[Task], list[Record]], order: random.Random
@@ -365,6 +366,7 @@ def test_the_order_of_tasks_and_records_changes_nothing(
     assert summarize(shuffled_tasks, shuffled_records) == summarize(tasks, records)
 
 
+@settings(max_examples=50)
 @given(runs())
 def test_every_number_stays_within_its_bounds(run: tuple[list[Task], list[Record]]) -> None:
     tasks, records = run
@@ -392,6 +394,7 @@ def test_every_number_stays_within_its_bounds(run: tuple[list[Task], list[Record
     assert pairs["agree"] <= pairs["both_valid"] <= pairs["pairs"]
 
 
+@settings(max_examples=50)
 @given(runs())
 def test_the_brier_mean_is_that_of_an_independent_formula(
     run: tuple[list[Task], list[Record]],
