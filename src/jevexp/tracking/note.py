@@ -4,13 +4,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from jevexp.evidence import Manifest, RunDirectory
+from jevexp.tracking.tags import observed
 
 
 def note(directory: RunDirectory, manifest: Manifest, summary: dict[str, Any] | None) -> str:
     """The text that MLflow shows above everything else of a run."""
     rows = [*_numbers(manifest, summary or {}), *_identity(manifest)]
     table = "\n".join(f"| {name} | {_cell(value)} |" for name, value in rows if value is not None)
-    return f"| | |\n|---|---|\n{table}\n\nEvidence: `{directory.path.resolve()}`\n"
+    parts = [f"| | |\n|---|---|\n{table}", *_findings(manifest)]
+    return "\n\n".join([*parts, f"Evidence: `{directory.path.resolve()}`"]) + "\n"
 
 
 def _numbers(manifest: Manifest, summary: dict[str, Any]) -> Iterator[tuple[str, str | None]]:
@@ -37,9 +39,30 @@ def _identity(manifest: Manifest) -> Iterator[tuple[str, str | None]]:
     yield "Dataset hash", f"`{dataset.dataset_hash}`"
     yield "Model", f"`{manifest.model.requested}`"
     yield "Quantization, declared", manifest.model.declared["quantization"]["label"]
+    yield "Quantization, observed", observed(manifest, "quantization.ftype")
     sha256 = manifest.model.declared["weights"]["sha256"]
     yield "Weights, declared", f"`{sha256}`" if sha256 else None
+    if found := observed(manifest, "weights.sha256"):
+        yield "Weights, observed", f"`{found}`"
+    if manifest.identity:
+        yield "Identity", f"**{str(manifest.identity['verdict']).replace('_', ' ')}**"
     yield "Backend", str(manifest.backend["name"])
+
+
+def _findings(manifest: Manifest) -> Iterator[str]:
+    """What is odd about the identity: contradicted fields, and findings such as a telling alias."""
+    identity = manifest.identity or {}
+    contradicted = [
+        f"- contradicted: `{name}`"
+        for name, field in identity.get("fields", {}).items()
+        if field["verdict"] == "contradicted"
+    ]
+    found = [
+        f"- {finding['level']}: {_cell(finding['message'])}"
+        for finding in identity.get("findings", [])
+    ]
+    if contradicted or found:
+        yield "\n".join(contradicted + found)
 
 
 def _reason(manifest: Manifest) -> str | None:

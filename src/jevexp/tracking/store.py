@@ -26,9 +26,10 @@ def open_store(place: Place, experiment: str, timeout_s: float) -> tuple[Any, st
     """
     if place.served:
         ask_health(place.uri, timeout_s)
-    with _alone(place):
-        from mlflow import MlflowClient
+    # Imported before the lock is taken: others need not wait for that too.
+    from mlflow import MlflowClient
 
+    with _alone(place):
         client = MlflowClient(tracking_uri=place.uri)
         return client, _experiment_id(client, place, experiment)
 

@@ -1,6 +1,7 @@
 """What a run is found by, and what it claims to be."""
 
 from jevexp.evidence import Manifest
+from jevexp.identity.observed import Source
 
 KIND = "jev.kind"
 RUN = "jev.run"
@@ -11,7 +12,11 @@ EVIDENCE = "jev.evidence_sha256"
 
 
 def tags(manifest: Manifest) -> dict[str, str]:
-    """Tags by name; what is null is left out."""
+    """Tags by name; what is null is left out.
+
+    The hash of the weights is the observed one, or the declared one where nothing was observed;
+    `jev.identity` says which. The quantization is the declared label, the ftype the observed one.
+    """
     declared = manifest.model.declared
     found = {
         KIND: "run",
@@ -24,7 +29,10 @@ def tags(manifest: Manifest) -> dict[str, str]:
         "jev.config_sha256": manifest.config.sha256,
         DATASET_HASH: manifest.dataset.dataset_hash,
         "jev.model": manifest.model.requested,
-        "jev.weights_sha256": declared["weights"]["sha256"],
+        "jev.identity": (manifest.identity or {}).get("verdict"),
+        "jev.fingerprint": manifest.fingerprint and manifest.fingerprint.value,
+        "jev.weights_sha256": observed(manifest, "weights.sha256") or declared["weights"]["sha256"],
+        "jev.ftype": observed(manifest, "quantization.ftype"),
         "jev.quantization": declared["quantization"]["label"],
         "jev.commit": manifest.software.git_commit,
         "jev.version": manifest.software.jevexp,
@@ -34,3 +42,14 @@ def tags(manifest: Manifest) -> dict[str, str]:
         "mlflow.source.git.commit": manifest.software.git_commit,
     }
     return {name: str(value) for name, value in found.items() if value is not None}
+
+
+def observed(manifest: Manifest, field: str) -> str | None:
+    """What the strongest source says about a field of the model; null where all only guess."""
+    report = ((manifest.identity or {}).get("fields") or {}).get(field) or {}
+    known = [
+        str(found["value"])
+        for found in report.get("observed") or []
+        if found["source"] != Source.SERVER_GUESS
+    ]
+    return known[0] if known else None
