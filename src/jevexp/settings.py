@@ -287,7 +287,7 @@ class Tracking(Model):
     @model_validator(mode="after")
     def _store_without_password(self) -> Self:
         # What is wrong is not shown: it may hold a password, and the manifest shows every field.
-        if self.uri and not re.match(r"[a-z][a-z0-9+.-]*://.|databricks$", self.uri):
+        if self.uri is not None and not re.match(r"[a-z][a-z0-9+.-]*://.|databricks$", self.uri):
             raise ValueError(
                 "uri: expected a server's http(s)://HOST[:PORT] or a database's URI, such as "
                 "sqlite:////absolute/mlflow.db"
