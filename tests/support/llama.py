@@ -19,7 +19,7 @@ def backend_settings(*, request_timeout_s: float = 30.0, **server: Any) -> Llama
                 "base_url": None,
                 "gguf": None,
                 "key_env": None,
-                "context": 2048,
+                "context": 4096,
                 "threads": None,
                 "slots": 1,
                 "cache_type_k": "f16",
@@ -55,7 +55,7 @@ def noul(state: Any = STATE) -> Request:
 
 def choice(options: int, state: Any = STATE) -> Request:
     """A question with the labels "topic 0", "topic 1" and so on."""
-    criteria = {f"topic {index}": f"about subject number {index}" for index in range(options)}
+    criteria = {f"topic {index}": f"subject {index}" for index in range(options)}
     question = Question.model_validate(
         {"type": "choice", "instructions": "What is it about?", "criteria": criteria}
     )

@@ -14,7 +14,8 @@ CHATML = (
 # The same, thinking unless it is told not to, as newer models do.
 THINKING = CHATML.replace(
     "assistant\n{% endif %}",
-    "assistant\n<think>\n{% if enable_thinking is false %}\n</think>\n\n{% endif %}{% endif %}",
+    "assistant\n<think>\n"
+    "{% if enable_thinking is false %}{{ '\n</think>\n\n' }}{% endif %}{% endif %}",
 )
 _CONTROL = ("<|end|>", "<|im_start|>", "<|im_end|>")
 _MERGES = ("y e", "ye s", "n o")
@@ -22,7 +23,7 @@ _EMBEDDING, _FORWARD, _HEADS = 64, 128, 2
 
 
 def write_tiny_gguf(
-    path: Path, *, template: str = CHATML, context: int = 2048, seed: int = 7
+    path: Path, *, template: str = CHATML, context: int = 4096, seed: int = 7
 ) -> Path:
     """Write the model to `path`; equal arguments give equal bytes."""
     tokens = _tokens()
