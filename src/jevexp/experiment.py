@@ -1,9 +1,9 @@
 """One run from top to bottom: plan, claim a directory, ask, prove, track."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -28,7 +28,13 @@ from jevexp.harness import (
     summarize,
 )
 from jevexp.harness.interrupts import Interrupted, Interrupts
-from jevexp.identity import fingerprint, observe, reconcile
+from jevexp.identity import (
+    Fingerprint,
+    IdentityReport,
+    fingerprint,
+    observe,
+    reconcile,
+)
 from jevexp.settings import Settings
 from jevexp.tracking import make_tracker
 
@@ -89,9 +95,45 @@ def plan(settings: Settings) -> Plan:
     tasks = dataset.tasks[: settings.caps.limit]
     make_backend(settings.backend, settings.model, tasks)
     make_tracker(settings.tracking, Path(settings.outputs))
-    if settings.caps.ledger is not None and Path(settings.caps.ledger).exists():
-        _open_ledger(Path(settings.caps.ledger), settings.caps.cap_usd).close()
+    check_ledger(settings)
     return Plan(settings, dataset, tasks)
+
+
+@dataclass(frozen=True, slots=True)
+class Identification:
+    """Who answers, held against who was declared, and the hash of what is measured."""
+
+    report: IdentityReport
+    fingerprint: Fingerprint
+
+
+def identify(settings: Settings, description: Mapping[str, Any]) -> Identification:
+    """Identify an open provider by its description and, where it is here, its weights' file.
+
+    Raises:
+        InputError: the file that the provider was started with cannot be read.
+    """
+    started_with = description.get("gguf")
+    observed = observe(
+        description,
+        weights=Path(started_with) if started_with else None,
+        show=Console(stderr=True),
+    )
+    report = reconcile(settings.model, observed)
+    return Identification(report, fingerprint(description, report))
+
+
+def check_ledger(settings: Settings) -> tuple[float, float]:
+    """The cap that will be in force and what is charged already, in US dollars; only looks.
+
+    Raises:
+        InputError: the configured ledger exists and cannot be used.
+    """
+    caps = settings.caps
+    if caps.ledger is None or not Path(caps.ledger).exists():
+        return caps.cap_usd, 0.0
+    with _open_ledger(Path(caps.ledger), caps.cap_usd, read_only=True) as ledger:
+        return ledger.cap_usd, ledger.charged_usd
 
 
 def run(
@@ -195,14 +237,12 @@ class _Attempt:
             InputError: it is not who was declared, and that is not to be tolerated.
         """
         settings = self.plan.settings
-        seen = observe(description, show=Console(stderr=True))
-        report = reconcile(settings.model, seen)
-        found = fingerprint(description, report)
-        entry = FingerprintEntry(version=found.version, value=found.value, inputs=found.inputs)
-        self.journal.opened(description, report.as_dict(), entry)
+        found = identify(settings, description)
+        entry = FingerprintEntry(**asdict(found.fingerprint))
+        self.journal.opened(description, found.report.as_dict(), entry)
         if settings.identity == "record":
             return None
-        if reason := report.reason():
+        if reason := found.report.reason():
             raise InputError(f"identity: {reason}; correct the claim, or set identity=record")
         return description.get("model")
 
@@ -228,10 +268,11 @@ def _tariff(settings: Settings, cost_basis: str | None) -> Tariff:
     return Tariff(pricing.input_per_m, pricing.output_per_m, cost_basis or pricing.basis)
 
 
-def _open_ledger(path: Path, cap_usd: float) -> Ledger:
+def _open_ledger(path: Path, cap_usd: float, *, read_only: bool = False) -> Ledger:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return Ledger(path, cap_usd)
+        if not read_only:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        return Ledger(path, cap_usd, read_only=read_only)
     except LedgerError as error:
         raise InputError(f"caps.ledger: {error}") from error
     except OSError as error:

@@ -86,6 +86,20 @@ def check_composes(arguments: Namespace) -> None:
         compose(arguments.config_name or "config", _without_sweeps(overrides))
 
 
+def compose_settings(fields: dict[str, str | None]) -> Settings:
+    """Settings from groups and fields given by a verb instead of a command line.
+
+    Raises:
+        InputError: a value is not possible there.
+    """
+    overrides = [
+        f"{name}=null" if value is None else f"{name}={quoted(value)}"
+        for name, value in fields.items()
+    ]
+    with _hydra(), _one_line():
+        return to_settings(compose("config", overrides))
+
+
 def to_settings(composed: DictConfig) -> Settings:
     """The composed configuration without Hydra's own node, validated."""
     names = [str(key) for key in composed if key != "hydra"]

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from jevexp.domain.json import dumps
 from jevexp.evidence import Manifest
+from jevexp.identity import Observed
 
 _STYLE = {
     "confirmed": "green",
@@ -19,8 +20,8 @@ _STYLE = {
 }
 
 
-def identity_lines(manifest: Manifest) -> Iterator[Text]:
-    """The verdict with the fingerprint, then each contradiction, finding and note."""
+def run_lines(manifest: Manifest) -> Iterator[Text]:
+    """The verdict with the fingerprint, then each contradiction and finding."""
     identity = manifest.identity
     if identity is None:
         return
@@ -36,6 +37,11 @@ def identity_lines(manifest: Manifest) -> Iterator[Text]:
         if field["verdict"] == "contradicted":
             declared = "nothing" if field["declared"] is None else _shown(field["declared"])
             yield Text(f"  model.{name}: declared {declared}, found {_found(field)}", style="red")
+    yield from identity_lines(identity)
+
+
+def identity_lines(identity: dict[str, Any]) -> Iterator[Text]:
+    """A line a finding."""
     for finding in identity["findings"]:
         level = finding["level"]
         label = Text(f"  {level}: ", style=_STYLE.get(level, ""))
@@ -62,6 +68,17 @@ def identity_table(identity: dict[str, Any]) -> Table:
             Text("\n".join(by_value)),
             Text("\n".join(", ".join(sources) for sources in by_value.values())),
         )
+    return table
+
+
+def observed_table(observed: Observed) -> Table:
+    """Everything that was observed, and by which source."""
+    table = Table(box=box.SIMPLE_HEAD)
+    for heading in ("field", "observed", "source"):
+        table.add_column(heading, overflow="fold")
+    for name, values in observed.values.items():
+        for value in values:
+            table.add_row(Text(name), Text(_shown(value.value)), Text(value.source.value))
     return table
 
 

@@ -10,7 +10,7 @@ from rich.markup import escape
 from jevexp.errors import InputError
 
 # One file a verb below jevexp.cli; each has a function main(arguments) -> exit status.
-VERBS = ("data", "export", "ui")
+VERBS = ("check", "data", "export", "identify", "plan", "ui")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

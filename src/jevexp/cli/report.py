@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from jevexp.cli import tables
-from jevexp.cli.identity_view import identity_lines, identity_table
+from jevexp.cli.identity_view import identity_table, run_lines
 from jevexp.errors import InputError
 from jevexp.evidence import RunDirectory, RunStatus
 
@@ -36,10 +36,10 @@ def report_run(console: Console, path: Path) -> int:
     if summary:
         console.print(tables.results(manifest, summary))
     console.print(tables.verdict(manifest))
-    for line in identity_lines(manifest):
+    for line in run_lines(manifest):
         console.print(line)
-    for line in _failures(directory):
-        console.print(Text(f"  {line}"))
+    for fault in _failures(directory):
+        console.print(Text(f"  {fault}"))
     _print_place(console, "run", path)
     return 1 if manifest.exit_status is None else manifest.exit_status
 

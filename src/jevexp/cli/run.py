@@ -10,11 +10,11 @@ from hydra._internal.utils import get_args_parser
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig
-from rich.console import Console
 
 from jevexp import experiment
 from jevexp.cli.compose import check_composes, compose_command, quoted, to_settings
 from jevexp.cli.conf import conf_dir
+from jevexp.cli.console import make_console
 from jevexp.cli.paths import check_paths
 from jevexp.cli.progress import make_observer
 from jevexp.cli.report import report_run, report_sweep
@@ -22,9 +22,7 @@ from jevexp.cli.track import Tracking
 from jevexp.errors import InputError
 from jevexp.evidence import RunStatus
 
-# Wide enough for the tables where nobody set a width, as in a log file.
-console = Console(soft_wrap=True) if sys.stdout.isatty() else Console(width=120, soft_wrap=True)
-
+console = make_console()
 # Of the runs in this process; a launcher's other processes keep their own.
 _tracking: list[Tracking] = []
 

@@ -46,10 +46,11 @@ class Ledger:
     have appended since, appends one row and forces it to disk.
 
     Args:
-        path: the ledger file; made when the first row is written.
+        path: the ledger file; made where it does not exist.
         cap_usd: this run's cap in US dollars.
         now: seconds since the epoch, for the rows' `ts`.
         lock_timeout_s: how long another process may hold the lock.
+        read_only: only look; the file has to exist, and nothing in it is mended.
 
     Raises:
         LedgerError: the cap is not a finite amount, or the file is no ledger.
@@ -62,12 +63,15 @@ class Ledger:
         *,
         now: Callable[[], float] = time.time,
         lock_timeout_s: float = 60.0,
+        read_only: bool = False,
     ) -> None:
         self.path = path
         self._own_cap = _amount(cap_usd)
         self._now = now
         self._lock_timeout_s = lock_timeout_s
-        self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._read_only = read_only
+        flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_APPEND | os.O_CREAT
+        self._file = os.open(path, flags | os.O_CLOEXEC, 0o644)
         self._position = 0
         self._lines = 0
         self._file_cap: float | None = None
@@ -225,6 +229,8 @@ class Ledger:
         """
         if torn[: len(_ROW_START)] != _ROW_START[: len(torn)]:
             raise LedgerError(f"{self.path}:{self._lines + 1}: not a ledger row")
+        if self._read_only:
+            return
         try:
             loads(torn)
         except ValueError:

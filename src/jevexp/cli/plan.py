@@ -1,0 +1,141 @@
+"""`jevexp plan`: what a command line would do, without doing any of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hydra._internal.utils import get_args_parser
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from jevexp.cli.compose import compose_command
+from jevexp.cli.console import make_console
+from jevexp.cli.paths import check_paths
+from jevexp.datasets import FileState, file_state, load_dataset
+from jevexp.experiment import check_ledger
+from jevexp.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What one run would ask and reserve. Money is in US dollars.
+
+    Attributes:
+        tasks: how many tasks would be put to the provider, one request each.
+        to_download: pinned files that are not in the cache yet.
+        reservation_usd: what all requests reserve together.
+        left_usd: what the cap leaves, after what a shared ledger was charged already.
+        certain: whether the whole reservation will be charged, since no cost can be known.
+    """
+
+    settings: Settings
+    tasks: int
+    to_download: int
+    reservation_usd: float
+    left_usd: float
+    certain: bool
+
+    @property
+    def impossible(self) -> bool:
+        """Whether the cap is certain to end the run before its last task."""
+        return self.certain and self.reservation_usd > self.left_usd + 1e-9
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print every run of the command line; 2 when one of them cannot succeed."""
+    parsed = get_args_parser().parse_intermixed_args(list(arguments))
+    composition = compose_command(parsed)
+    for settings in composition.settings:
+        check_paths(composition.directory, settings)
+    estimates = [estimate(settings) for settings in composition.settings]
+    console = make_console()
+    console.print(_table(estimates))
+    console.print(Text(f"directory: {composition.directory}"))
+    faults = _faults(estimates, shared=composition.is_sweep)
+    for fault in faults:
+        console.print(Text(f"cannot succeed: {fault}", style="red"))
+    return 2 if faults else 0
+
+
+def estimate(settings: Settings) -> Estimate:
+    """What a run would do; reads only files that are on this machine.
+
+    Raises:
+        InputError: the tasks or the ledger that are here cannot be used.
+    """
+    caps = settings.caps
+    missing = [
+        pin
+        for pin in settings.dataset.files
+        if settings.dataset.source == "pinned"
+        and not settings.dataset.path
+        and file_state(pin) is not FileState.CACHED
+    ]
+    if missing:
+        available = sum(pin.tasks for pin in settings.dataset.files)
+    else:
+        available = len(load_dataset(settings.dataset).tasks)
+    tasks = min(available, caps.limit or available)
+    cap, charged = check_ledger(settings)
+    pricing = settings.pricing
+    return Estimate(
+        settings=settings,
+        tasks=tasks,
+        to_download=len(missing),
+        reservation_usd=tasks * caps.reserve_usd,
+        left_usd=max(0.0, cap - charged),
+        certain=pricing.input_per_m is None or pricing.output_per_m is None,
+    )
+
+
+def _table(estimates: Sequence[Estimate]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
+    for heading in ("run", "choices"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("tasks", "requests", "reserves", "cap leaves", "downloads"):
+        table.add_column(heading, justify="right")
+    for index, one in enumerate(estimates):
+        table.add_row(
+            str(index),
+            Text(_choices(one.settings)),
+            str(one.tasks),
+            str(one.tasks),
+            f"${one.reservation_usd:.2f}",
+            f"${one.left_usd:.2f}",
+            str(one.to_download),
+        )
+    return table
+
+
+def _choices(settings: Settings) -> str:
+    """What was chosen in each group, as it stands in the configuration."""
+    chosen = {
+        "dataset": settings.dataset.name,
+        "backend": settings.backend.name,
+        "model": f"{settings.model.name} ({settings.model.alias})",
+        "caps": settings.caps.name,
+        "pricing": settings.pricing.name,
+        "harness": settings.harness.name,
+        "tracking": settings.tracking.kind,
+        "identity": settings.identity,
+    }
+    return "\n".join(f"{group} {name}" for group, name in chosen.items())
+
+
+def _faults(estimates: Sequence[Estimate], *, shared: bool) -> list[str]:
+    """Why runs cannot succeed; the runs of a sweep share one cap unless they name ledgers."""
+    faults = [
+        f"run {index} reserves ${one.reservation_usd:.2f} and the cap leaves ${one.left_usd:.2f}; "
+        "raise caps.cap_usd, lower caps.reserve_usd or caps.limit"
+        for index, one in enumerate(estimates)
+        if one.impossible
+    ]
+    certain = [one for one in estimates if one.certain and one.settings.caps.ledger is None]
+    total = sum(one.reservation_usd for one in certain)
+    cap = min((one.left_usd for one in certain), default=0.0)
+    if shared and not faults and total > cap + 1e-9:
+        faults.append(
+            f"the sweep reserves ${total:.2f} and its cap is ${cap:.2f}; raise caps.cap_usd, "
+            "lower caps.reserve_usd or caps.limit"
+        )
+    return faults
