@@ -266,6 +266,7 @@ def test_the_seal_covers_every_file_and_sha256sum_agrees(run: RunDirectory) -> N
     (run.path / ".hydra").mkdir()
     (run.path / ".hydra" / "config.yaml").write_text("größe: 1")
     run.write_raw("t0", "{}")
+    (run.raw / "checksums.sha256").write_text("not the seal")
     write_results(run, *RECORDS)
     run.write_summary({"n": 1})
     run.seal()

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from jevexp.domain.record import Record
 from jevexp.domain.task import Task
 from jevexp.errors import InputError
 from jevexp.evidence import Manifest, RunDirectory, RunStatus
+from jevexp.settings import Settings
 from tests.support.compose import compose
 from tests.support.provider import Provider
 from tests.support.tasks import answer, failure
@@ -32,6 +34,12 @@ class Silent:
     def finished(self) -> None: ...
 
 
+@cache
+def settings() -> Settings:
+    """Three demo tasks, and money for two."""
+    return compose("dataset=demo", "caps.limit=3", "tracking=none", "caps.cap_usd=0.05")
+
+
 class Run:
     """A run of three tasks, and what it left behind."""
 
@@ -40,11 +48,11 @@ class Run:
         monkeypatch.setattr(experiment, "make_backend", lambda *arguments: backend)
         self.path = folder / "run"
         self.tracked: list[Path] = []
-        plan = experiment.plan(
-            compose("dataset=demo", "caps.limit=3", "tracking=none", "caps.cap_usd=0.05")
-        )
         self.outcome = experiment.run(
-            plan, experiment.Launch(self.path, overrides=("a=b",)), Silent(), self._track
+            experiment.plan(settings()),
+            experiment.Launch(self.path, overrides=("a=b",)),
+            Silent(),
+            self._track,
         )
 
     def _track(self, directory: RunDirectory, tasks: Sequence[Task]) -> None:
@@ -239,11 +247,10 @@ def test_the_manifest_names_dataset_config_and_software(
 ) -> None:
     run = Run(tmp_path, Provider(right), monkeypatch)
     manifest = run.manifest
-    settings = compose("dataset=demo", "caps.limit=3", "tracking=none", "caps.cap_usd=0.05")
-    assert manifest.config.sha256 == settings.config_hash
-    assert manifest.config.resolved == settings.resolved()
+    assert manifest.config.sha256 == settings().config_hash
+    assert manifest.config.resolved == settings().resolved()
     assert manifest.dataset.name == "demo"
-    assert manifest.dataset.dataset_hash == settings.dataset.dataset_hash
+    assert manifest.dataset.dataset_hash == settings().dataset.dataset_hash
     assert manifest.dataset.n_tasks == 48
     assert manifest.model.requested == "fake"
     assert manifest.harness["commit"] == "bb05a335bc809e61b20c0f745d25499a82b326fc"

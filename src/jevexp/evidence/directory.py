@@ -154,7 +154,7 @@ class RunDirectory:
         """Write the checksums of every file, in the format of `sha256sum -c`. Comes last."""
         lines = []
         for path in sorted(self.path.rglob("*")):
-            if path.is_file() and path.name != CHECKSUMS:
+            if path.is_file() and path != self.path / CHECKSUMS:
                 with path.open("rb") as file:
                     digest = hashlib.file_digest(file, "sha256").hexdigest()
                 lines.append(f"{digest}  {path.relative_to(self.path).as_posix()}\n")
