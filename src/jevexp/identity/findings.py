@@ -95,8 +95,9 @@ def _alias_quantization(declared: Mapping[str, Any], observed: Observed) -> Iter
 
 def _label_type(declared: Mapping[str, Any]) -> str | None:
     """The file type that the label names, where it names one."""
-    label = ftype_of(str(declared.get("quantization.label", "")))
-    return label.name if label else None
+    label = declared.get("quantization.label")
+    found = ftype_of(str(label)) if label is not None else None
+    return found.name if found else None
 
 
 def _judged_ftype(observed: Observed) -> str | None:

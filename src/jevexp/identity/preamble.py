@@ -21,7 +21,7 @@ MAGIC = b"GGUF"
 # Far above any real model, and low enough that the worst file is refused within a second or so.
 _MOST_KEYS = 1 << 14
 _MOST_TENSORS = 1 << 16
-_MOST_STRINGS = 1 << 21
+_MOST_STRINGS = 1_500_000
 _LONGEST_KEY = 1 << 10
 _LONGEST_TEXT = 1 << 12
 _LONGEST_TEMPLATE = 1 << 24
