@@ -18,5 +18,9 @@ class NoTracker:
         """No runs."""
         return []
 
+    def check(self) -> str:
+        """Nothing to check."""
+        return "none"
+
     def links(self, runs: Sequence[TrackedRun], base: str | None = None) -> Links | None:
         """Nothing to look at."""

@@ -39,6 +39,12 @@ class Place:
         return cls(uri, (folder / ARTIFACTS).as_uri(), folder / f"{DATABASE}.lock")
 
     @property
+    def database(self) -> Path | None:
+        """The file of an SQLite database."""
+        path = self.uri.removeprefix(SQLITE)
+        return None if path == self.uri else Path(path)
+
+    @property
     def served(self) -> bool:
         """Whether a server is behind the URI, with a user interface of its own."""
         return self.uri.startswith(("http://", "https://"))

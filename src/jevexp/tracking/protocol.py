@@ -73,6 +73,13 @@ class Tracker(Protocol):
             TrackingError: the tracker cannot be asked.
         """
 
+    def check(self) -> str:
+        """Where runs would be logged, in words; nothing is made or changed.
+
+        Raises:
+            TrackingError: a run could not be logged.
+        """
+
     def links(self, runs: Sequence[TrackedRun], base: str | None = None) -> Links | None:
         """Where a browser shows these runs.
 

@@ -13,13 +13,14 @@ from jevexp.errors import InputError
 from jevexp.evidence import RunDirectory
 from jevexp.evidence.directory import MANIFEST
 from jevexp.settings import Tracking
+from jevexp.tracking.check import check_place
 from jevexp.tracking.content import Content, read
 from jevexp.tracking.conversation import conversation
 from jevexp.tracking.links import DEFAULT_PORT, Links, make_links
 from jevexp.tracking.place import Place
 from jevexp.tracking.protocol import TrackedRun, TrackingError
 from jevexp.tracking.reading import find_runs
-from jevexp.tracking.store import open_store
+from jevexp.tracking.store import ask_health, open_store
 from jevexp.tracking.writing import write
 
 MAX_MESSAGE = 240
@@ -60,6 +61,14 @@ class MlflowTracker:
         with self._explained():
             client, experiment_id = self._open()
             return find_runs(client, experiment_id, sweep)
+
+    def check(self) -> str:
+        """Where runs would be logged, in words; nothing is made or changed.
+
+        Raises:
+            TrackingError: a run could not be logged.
+        """
+        return check_place(self.place, self._settings.timeout_s)
 
     def links(self, runs: Sequence[TrackedRun], base: str | None = None) -> Links | None:
         """Where a browser shows these runs; None for no runs."""
@@ -111,6 +120,9 @@ class MlflowTracker:
             raise
         except Exception as error:
             # MLflow, its database layer and its HTTP client share no base class.
+            if self.place.served:
+                # What MLflow says of a server that is gone hides the reason in three others.
+                ask_health(self.place.uri, self._settings.timeout_s)
             raise TrackingError(f"{self.place.uri}: {_first_line(error)}") from error
 
 

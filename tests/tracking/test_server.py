@@ -1,0 +1,51 @@
+"""The user interface as a child process."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jevexp.tracking import TrackingError
+from jevexp.tracking import server as module
+from jevexp.tracking.place import Place
+from jevexp.tracking.server import user_interface
+
+
+def child(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+    monkeypatch.setattr(module, "_command", lambda *_: [sys.executable, "-c", code])
+
+
+def test_a_child_that_ends_at_once_is_quoted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    child(monkeypatch, "raise SystemExit('no such option')")
+
+    with (
+        pytest.raises(TrackingError, match="ended with status 1: no such option"),
+        user_interface(Place.of(None, tmp_path), 1),
+    ):
+        pass
+
+
+def test_a_child_that_never_answers_is_given_up_and_ended(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+    popen = subprocess.Popen
+
+    def remember(*args: object, **kwargs: object) -> subprocess.Popen[bytes]:
+        started.append(popen(*args, **kwargs))  # type: ignore[call-overload]
+        return started[-1]
+
+    monkeypatch.setattr(module, "START_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(subprocess, "Popen", remember)
+    child(monkeypatch, "import time; time.sleep(60)")
+
+    with (
+        pytest.raises(TrackingError, match="cannot be reached"),
+        user_interface(Place.of(None, tmp_path), 1),
+    ):
+        pass
+
+    assert started[0].returncode is not None
