@@ -352,6 +352,31 @@ def test_a_file_that_became_shorter_is_refused(ledger: Ledger, path: Path) -> No
         _ = ledger.charged_usd
 
 
+# Only looking
+
+
+def test_whoever_only_looks_changes_nothing(path: Path) -> None:
+    torn = json.dumps(RESERVE | {"reservation_id": "torn"})[:50]
+    path.write_text(pinned(CAP, RESERVE) + torn)
+    before = path.read_bytes()
+    with Ledger(path, 0.05, read_only=True) as ledger:
+        assert (ledger.cap_usd, ledger.charged_usd) == (0.05, 0.04)
+        with pytest.raises(LedgerError, match="opened only to look"):
+            ledger.reserve(0.01, META)
+        with pytest.raises(LedgerError, match="opened only to look"):
+            ledger.settle("0f" * 16, 0.01, BASIS)
+        with Ledger(path, 1.0) as other:
+            other.settle("0f" * 16, 0.01, BASIS)
+        assert ledger.charged_usd == 0.01
+    assert path.read_bytes().startswith(before[: -len(torn)])
+
+
+def test_whoever_only_looks_makes_no_file(path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        Ledger(path, 1.0, read_only=True)
+    assert not path.exists()
+
+
 # How much is read and written
 
 

@@ -241,6 +241,8 @@ class Ledger:
         os.fsync(self._file)
 
     def _append(self, row: dict[str, Any]) -> None:
+        if self._read_only:
+            raise LedgerError(f"{self.path}: opened only to look")
         line = dumps(row).encode() + b"\n"
         written = os.write(self._file, line)
         if written != len(line):
