@@ -202,7 +202,7 @@ _SERVER_NUMBERS = (
 def _header_fields(header: GgufHeader) -> Iterable[tuple[str, Any]]:
     yield "quantization.tensor_types", header.tensor_types
     yield "chat_template.sha256", header.chat_template_sha256
-    yield "name", header.name
+    yield "header_name", header.name
     yield "architecture", header.architecture
     yield "size_label", header.size_label
     yield "quantization_version", header.quantization_version

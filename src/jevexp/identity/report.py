@@ -33,10 +33,17 @@ class FieldReport:
 
     def line(self) -> str:
         """The claim and what each source says, in one line."""
-        said = [f"found {_shown(found.value)} ({found.source})" for found in self.observed]
+        said = [f"found {value} ({sources})" for value, sources in self.shown().items()]
         if self.declared is not None:
             said.insert(0, f"declared {_shown(self.declared)}")
         return f"{self.name}: {', '.join(said)}"
+
+    def shown(self) -> dict[str, str]:
+        """Each value as text, and the sources that say it."""
+        by_value: dict[str, list[str]] = {}
+        for found in self.observed:
+            by_value.setdefault(_shown(found.value), []).append(found.source.value)
+        return {value: ", ".join(sources) for value, sources in by_value.items()}
 
 
 class Row(NamedTuple):
@@ -126,16 +133,13 @@ class IdentityReport:
 
 
 def _row(field: FieldReport) -> Row:
-    """Sources that say the same share a line."""
-    by_value: dict[str, list[str]] = {}
-    for found in field.observed:
-        by_value.setdefault(_shown(found.value), []).append(found.source.value)
+    shown = field.shown()
     return Row(
         field.name,
         field.verdict,
         "" if field.declared is None else _shown(field.declared),
-        "\n".join(by_value),
-        "\n".join(", ".join(sources) for sources in by_value.values()),
+        "\n".join(shown),
+        "\n".join(shown.values()),
     )
 
 
