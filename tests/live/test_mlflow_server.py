@@ -108,7 +108,7 @@ def test_a_run_is_logged_through_a_server_and_again_after_it_was_away(
 
     # The server is gone in the middle of a session: one line, at once.
     started = time.monotonic()
-    with pytest.raises(TrackingError, match="cannot be reached: .*refused"):
+    with pytest.raises(TrackingError, match=r"cannot be reached: .*refused"):
         tracker.log(second, TASKS)
     assert time.monotonic() - started < 10
     assert capfd.readouterr() == ("", "")
@@ -137,7 +137,7 @@ def test_the_user_interface_starts_shows_its_links_and_ends(workplace: Path) -> 
             if line.startswith("Ctrl-C"):
                 break
         assert any(line.startswith(f"compare   {base}/#/compare-runs?") for line in lines), lines
-        assert answers(base)
+        wait_for(lambda: answers(base))
         process.send_signal(signal.SIGINT)
         rest, _ = process.communicate(timeout=30)
         assert process.returncode == 0

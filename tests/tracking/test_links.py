@@ -13,7 +13,7 @@ def test_several_runs_are_compared_and_nothing_else() -> None:
     links = make_links("http://host:5000/", "7", ["a", "b"])
 
     assert links.compare is not None
-    assert links.compare.startswith("http://host:5000/#/compare-runs?")
+    assert links.compare.startswith("http://host:5000/#/compare-runs?runs=")
     assert query(links.compare)["runs"] == ['["a","b"]']
     assert query(links.compare)["experiments"] == ['["7"]']
     for link, mode in ((links.charts, "CHART"), (links.tables, "ARTIFACT")):

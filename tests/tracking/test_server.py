@@ -23,9 +23,9 @@ def test_a_child_that_ends_at_once_is_quoted(
 
     with (
         pytest.raises(TrackingError, match="ended with status 1: no such option"),
-        user_interface(Place.of(None, tmp_path), 1),
+        user_interface(Place.of(None, tmp_path), 1) as running,
     ):
-        pass
+        running.wait_until_up()
 
 
 def test_a_child_that_never_answers_is_given_up_and_ended(
@@ -44,8 +44,20 @@ def test_a_child_that_never_answers_is_given_up_and_ended(
 
     with (
         pytest.raises(TrackingError, match="cannot be reached"),
-        user_interface(Place.of(None, tmp_path), 1),
+        user_interface(Place.of(None, tmp_path), 1) as running,
     ):
-        pass
+        running.wait_until_up()
 
     assert started[0].returncode is not None
+
+
+def test_a_child_that_ends_later_is_quoted_too(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    child(monkeypatch, "print('out of memory'); raise SystemExit(9)")
+
+    with (
+        pytest.raises(TrackingError, match="ended with status 9: out of memory"),
+        user_interface(Place.of(None, tmp_path), 1) as running,
+    ):
+        running.wait_until_over()

@@ -14,7 +14,7 @@ from jevexp.settings import Tracking
 from jevexp.tracking import Tracker, TrackingError, make_tracker
 from jevexp.tracking.links import DEFAULT_PORT
 from jevexp.tracking.place import Place
-from jevexp.tracking.server import HOST, address, user_interface
+from jevexp.tracking.server import HOST, user_interface
 
 
 def main(argv: Sequence[str]) -> int:
@@ -34,7 +34,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         place = Place.of(arguments.uri, arguments.outputs)
         if place.served:
-            _print_links(console, tracker, place.uri)
+            console.print(_links(tracker, place.uri))
         else:
             _serve(console, tracker, place, arguments.port)
     except TrackingError as error:
@@ -77,20 +77,22 @@ def _settings(arguments: argparse.Namespace) -> Tracking:
 
 def _serve(console: Console, tracker: Tracker, place: Place, port: int) -> None:
     _check_free(port)
-    # Looked up first: this makes a database that does not exist yet, and nobody else at once.
-    tracker.runs()
+    if place.database is not None and not place.database.exists():
+        # Made here, under a lock: a run may be about to make it too.
+        tracker.runs()
     console.print("starting MLflow …")
-    with user_interface(place, port) as process:
-        _print_links(console, tracker, address(port))
+    with user_interface(place, port) as child:
+        # The child needs seconds; looking up the runs meanwhile costs none.
+        links = _links(tracker, child.address)
+        child.wait_until_up()
+        console.print(links)
         console.print("Ctrl-C ends it")
-        status = process.wait()
-    raise TrackingError(f"mlflow ui ended by itself, with status {status}")
+        child.wait_until_over()
 
 
-def _print_links(console: Console, tracker: Tracker, base: str) -> None:
+def _links(tracker: Tracker, base: str) -> Text:
     links = tracker.links(tracker.runs(), base)
-    lines = links.lines() if links else [f"no runs yet: {base}"]
-    console.print(Text("\n".join(lines)))
+    return Text("\n".join(links.lines()) if links else f"no runs yet: {base}")
 
 
 def _check_free(port: int) -> None:

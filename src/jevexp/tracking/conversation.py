@@ -7,6 +7,16 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+TIMEOUT = "MLFLOW_HTTP_REQUEST_TIMEOUT"
+ENVIRONMENT = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    TIMEOUT: "10",
+    # A retry would double the wait, and could make a run twice.
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+}
+
 
 @contextmanager
 def conversation(timeout_s: float) -> Iterator[None]:
@@ -15,16 +25,9 @@ def conversation(timeout_s: float) -> Iterator[None]:
     MLflow takes its limits from the environment: without them an unreachable server holds things
     up for four minutes. The environment is put back afterwards, so that no child inherits it.
     """
-    before = dict(os.environ)
-    os.environ |= {
-        "MLFLOW_DISABLE_TELEMETRY": "true",
-        # Whole seconds; 0 would mean none.
-        "MLFLOW_HTTP_REQUEST_TIMEOUT": str(math.ceil(timeout_s)),
-        # A retry would double the wait, and could make a run twice.
-        "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
-        "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
-        "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
-    }
+    before = {name: os.environ.get(name) for name in ENVIRONMENT}
+    # Whole seconds; 0 would mean no limit.
+    os.environ |= ENVIRONMENT | {TIMEOUT: str(math.ceil(timeout_s))}
     disabled = logging.root.manager.disable
     # MLflow, Alembic and SQLAlchemy tell the terminal about tables and retries.
     logging.disable(logging.CRITICAL)
@@ -34,5 +37,8 @@ def conversation(timeout_s: float) -> Iterator[None]:
             yield
     finally:
         logging.disable(disabled)
-        os.environ.clear()
-        os.environ.update(before)
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

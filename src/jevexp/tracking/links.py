@@ -58,13 +58,14 @@ def make_links(
     experiment = f"{root}/experiments/{experiment_id}/runs"
     several = len(run_ids) > 1
     views = f"{experiment}?{CLASSIC}{_only(run_ids) if several else ''}&compareRunsMode"
-    compared = f"runs={_quoted(run_ids)}&experiments={_quoted([experiment_id])}"
+    # This page finds the runs only where they come first.
+    compared = f"runs={_quoted(run_ids)}&experiments={_quoted([experiment_id])}&{CLASSIC}"
     return Links(
         start=start,
         run_list=f"{experiment}?{CLASSIC}",
         charts=f"{views}=CHART",
         tables=f"{views}=ARTIFACT",
-        compare=f"{root}/compare-runs?{CLASSIC}&{compared}" if several else None,
+        compare=f"{root}/compare-runs?{compared}" if several else None,
         runs=tuple(f"{experiment}/{run_id}?{CLASSIC}" for run_id in run_ids),
     )
 

@@ -7,8 +7,9 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from tempfile import TemporaryFile
-from typing import IO
+from typing import IO, NoReturn
 
 from jevexp.tracking.place import Place
 from jevexp.tracking.protocol import TrackingError
@@ -25,18 +26,51 @@ ENVIRONMENT = {
 }
 
 
-def address(port: int) -> str:
-    """Where the user interface is found on this machine."""
-    return f"http://{HOST}:{port}"
+@dataclass(frozen=True, slots=True)
+class UserInterface:
+    """A child that is starting, or answers at `address`."""
+
+    address: str
+    process: subprocess.Popen[bytes]
+    output: IO[bytes]
+
+    def wait_until_up(self) -> None:
+        """Wait for the first answer.
+
+        Raises:
+            TrackingError: the child ended, or did not answer in time.
+        """
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while True:
+            if self.process.poll() is not None:
+                raise TrackingError(self._ending())
+            try:
+                ask_health(self.address, timeout_s=1)
+            except TrackingError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
+            else:
+                return
+
+    def wait_until_over(self) -> NoReturn:
+        """Wait until somebody interrupts us; for the child to end is an error.
+
+        Raises:
+            TrackingError: the child ended by itself.
+        """
+        self.process.wait()
+        raise TrackingError(self._ending())
+
+    def _ending(self) -> str:
+        self.output.seek(0)
+        said = self.output.read().decode(errors="replace").strip().splitlines() or [""]
+        return f"mlflow ui ended with status {self.process.returncode}: {said[-1]}"
 
 
 @contextmanager
-def user_interface(place: Place, port: int) -> Iterator[subprocess.Popen[bytes]]:
-    """The running user interface of a database, answering; ended on the way out.
-
-    Raises:
-        TrackingError: it ended, or did not answer in time.
-    """
+def user_interface(place: Place, port: int) -> Iterator[UserInterface]:
+    """Start the user interface of a database; it is ended on the way out."""
     with TemporaryFile() as output:
         process = subprocess.Popen(
             _command(place, port),
@@ -48,8 +82,7 @@ def user_interface(place: Place, port: int) -> Iterator[subprocess.Popen[bytes]]
             start_new_session=True,
         )
         try:
-            _wait(process, port, output)
-            yield process
+            yield UserInterface(f"http://{HOST}:{port}", process, output)
         finally:
             _end(process)
 
@@ -59,23 +92,6 @@ def _command(place: Place, port: int) -> list[str]:
     if place.artifacts:
         command += ["--artifacts-destination", place.artifacts]
     return [*command, "--host", HOST, "--port", str(port), "--workers", "1"]
-
-
-def _wait(process: subprocess.Popen[bytes], port: int, output: IO[bytes]) -> None:
-    deadline = time.monotonic() + START_TIMEOUT_S
-    while True:
-        if process.poll() is not None:
-            output.seek(0)
-            said = output.read().decode(errors="replace").strip().splitlines() or [""]
-            raise TrackingError(f"mlflow ui ended with status {process.returncode}: {said[-1]}")
-        try:
-            ask_health(address(port), timeout_s=1)
-        except TrackingError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.1)
-        else:
-            return
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

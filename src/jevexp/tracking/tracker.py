@@ -85,7 +85,9 @@ class MlflowTracker:
     def _read(self, directory: RunDirectory, tasks: Sequence[Task] | None) -> Content:
         try:
             return read(directory, tasks, raw_evidence=self._settings.raw_evidence)
-        except (InputError, OSError, ValueError) as error:
+        except InputError as error:
+            raise TrackingError(str(error)) from error
+        except (OSError, ValueError) as error:
             raise TrackingError(
                 f"{directory.path}: cannot be read: {_first_line(error)}"
             ) from error
