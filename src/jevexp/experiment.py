@@ -149,9 +149,10 @@ def run(
 
     Raises:
         InputError: the directory is not fresh; nothing was written.
+        Interrupted: a signal arrived; the directory is complete all the same.
     """
-    directory = RunDirectory.create(launch.directory)
     with Interrupts() as interrupts:
+        directory = RunDirectory.create(launch.directory)
         with run_log(directory.path / LOG):
             journal = _journal(plan, launch, directory)
             journal.save()
@@ -161,6 +162,7 @@ def run(
         directory.seal()
         if ending.status is not RunStatus.REFUSED:
             track(directory, plan.tasks)
+        interrupts.check()
     return outcome
 
 
@@ -185,7 +187,7 @@ def _ending(journal: Journal, ask: Callable[[], RunOutcome]) -> Ending:
         return Ending(RunStatus.REFUSED, 2, error=error)
     except Interrupted as error:
         return Ending(RunStatus.INTERRUPTED, error.exit_status, error=error)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         # Neither the person's mistake nor the provider's: the log gets the traceback.
         log.exception("the run crashed")
         return Ending(RunStatus.CRASHED, 1, error=error)
@@ -280,8 +282,12 @@ def _open_ledger(path: Path, cap_usd: float, *, read_only: bool = False) -> Ledg
 
 
 def _read_charges(ledger: Ledger, journal: Journal) -> None:
+    try:
+        charged_usd = ledger.charged_usd
+    except LedgerError:
+        # Not worth more than the reason why the run ends; its own charge is known all the same.
+        log.exception("the ledger could not be read at the end")
+        charged_usd = ledger.charged_here_usd
     journal.charged(
-        cap_usd=ledger.cap_usd,
-        by_run_usd=ledger.charged_here_usd,
-        by_all_usd=ledger.charged_usd,
+        cap_usd=ledger.cap_usd, by_run_usd=ledger.charged_here_usd, by_all_usd=charged_usd
     )

@@ -6,16 +6,17 @@ one is refused, and a secret appears only as the name of the environment variabl
 
 import difflib
 import hashlib
+import math
 import re
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from jevexp.domain.ftype import claimed_ftype
-from jevexp.domain.json import dumps
+from jevexp.domain.json import dumps, representable
 from jevexp.errors import InputError
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -31,6 +32,26 @@ class Model(BaseModel):
     """Base of all settings: frozen, unknown keys refused, numbers and texts never mixed up."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Any], *, at: str = "") -> Self:
+        """Validate plain fields, as they were composed or stand in a file.
+
+        Args:
+            fields: plain JSON.
+            at: where the fields stand in the whole configuration, for messages.
+
+        Raises:
+            InputError: naming the field, what was found and what is expected.
+        """
+        if fault := _unrepresentable(fields, at):
+            raise InputError(fault)
+        try:
+            # Lists become tuples and integers become floats, as YAML means them; nothing else is
+            # converted, so that a number in quotes is a mistake and not a number.
+            return cls.model_validate_json(dumps(fields))
+        except ValidationError as error:
+            raise InputError(explain(error, at)) from error
 
 
 class PinnedFile(Model):
@@ -268,22 +289,6 @@ class Tracking(Model):
     raw_evidence: bool
     timeout_s: Seconds
 
-    @classmethod
-    def of(cls, fields: dict[str, Any]) -> Self:
-        """Validate this group alone, for the verbs that compose nothing.
-
-        Raises:
-            InputError: naming the field, what was found and what is expected.
-        """
-        try:
-            return cls.model_validate_json(dumps(fields))
-        except ValidationError as error:
-            first = error.errors()[0]
-            field = ".".join(["tracking", *map(str, first["loc"])])
-            message = first["msg"].removeprefix("Value error, ")
-            separator = "." if first["type"] == "value_error" else ": "
-            raise InputError(f"{field}{separator}{message}") from error
-
     @model_validator(mode="after")
     def _store_without_password(self) -> Self:
         # What is wrong is not shown: it may hold a password, and the manifest shows every field.
@@ -313,22 +318,6 @@ class Settings(Model):
     identity: Literal["strict", "record"]
     outputs: Annotated[str, Field(min_length=1)]
 
-    @classmethod
-    def of(cls, composed: dict[str, Any]) -> Self:
-        """Validate a composed configuration.
-
-        Raises:
-            InputError: naming the field, what was found and what is expected.
-        """
-        try:
-            # Lists become tuples and integers become floats, as YAML means them; nothing else is
-            # converted, so that a number in quotes is a mistake and not a number.
-            return cls.model_validate_json(dumps(composed))
-        except ValueError as error:
-            if isinstance(error, ValidationError):
-                raise InputError(explain(error)) from error
-            raise InputError(_first_non_finite(composed)) from error
-
     def resolved(self) -> dict[str, Any]:
         """The configuration as plain JSON, every default filled in."""
         return self.model_dump(mode="json")
@@ -339,12 +328,12 @@ class Settings(Model):
         return hashlib.sha256(dumps(self.resolved(), sort_keys=True).encode()).hexdigest()
 
 
-def explain(error: ValidationError) -> str:
+def explain(error: ValidationError, at: str = "") -> str:
     """One line for the first thing that is wrong: field, finding, way out."""
     first = error.errors()[0]
+    location = [*at.split("."), *map(str, first["loc"])] if at else [*map(str, first["loc"])]
     # A discriminated union adds its tag to the location; a person never typed it.
-    location = [str(part) for part in first["loc"]]
-    if location[0] == "backend":
+    if location[:1] == ["backend"]:
         del location[1:2]
     field = ".".join(location)
     if first["type"] == "extra_forbidden":
@@ -393,12 +382,16 @@ def _models_in(annotation: Any) -> Iterable[type[BaseModel]]:
     return []
 
 
-def _first_non_finite(value: Any, path: str = "") -> str:
-    """Name the first number that JSON has no word for."""
-    if isinstance(value, dict):
-        for key, part in value.items():
-            if found := _first_non_finite(part, f"{path}.{key}" if path else str(key)):
-                return found
-    elif isinstance(value, float) and value - value != 0:
+def _unrepresentable(value: Any, path: str) -> str | None:
+    """Name the first value that JSON has no word for: NaN, an infinity, half a character."""
+    if isinstance(value, Mapping):
+        parts = [(f"{path}.{key}" if path else str(key), part) for key, part in value.items()]
+    elif isinstance(value, list | tuple):
+        parts = [(f"{path}[{index}]", part) for index, part in enumerate(value)]
+    elif isinstance(value, float) and not math.isfinite(value):
         return f"{path}: expected a finite number, found {value}"
-    return ""
+    elif isinstance(value, str) and representable(value) != value:
+        return f"{path}: holds half of a surrogate pair, which is no character"
+    else:
+        return None
+    return next(filter(None, (_unrepresentable(part, name) for name, part in parts)), None)

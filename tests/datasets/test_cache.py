@@ -11,12 +11,12 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
-from file_server import FileServer, pin_of, serving, task_lines, whole
 
 from jevexp.datasets import FileState, file_state
 from jevexp.datasets.cache import cache_folder, cached_path, fetch
 from jevexp.datasets.download import Limits
 from jevexp.errors import InputError
+from tests.datasets.file_server import FileServer, pin_of, serving, task_lines, whole
 
 BODY = task_lines()
 PIN = pin_of(BODY)

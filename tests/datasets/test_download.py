@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 
 import pytest
-from file_server import Answer, FileServer, pin_of, pinned, serving, task_lines
 from rich.console import Console
 
 from jevexp.datasets.download import Limits, download, pinned_url
 from jevexp.errors import InputError
+from tests.datasets.file_server import Answer, FileServer, pin_of, pinned, serving, task_lines
 
 BODY = task_lines()
 PIN = pin_of(BODY)

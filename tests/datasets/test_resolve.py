@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from file_server import FileServer, pin_of, pinned, serving, task_lines
 
 from jevexp.datasets import LoadedFile, dataset_hash, load_dataset, load_tasks, pull
 from jevexp.errors import InputError
 from jevexp.settings import Dataset, PinnedFile
+from tests.datasets.file_server import FileServer, pin_of, pinned, serving, task_lines
 
 BODY = task_lines()
 PIN = pin_of(BODY)

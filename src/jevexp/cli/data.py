@@ -7,7 +7,6 @@ from pathlib import Path
 
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from pydantic import ValidationError
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -15,9 +14,8 @@ from yaml import YAMLError  # type: ignore[import-untyped]
 
 from jevexp.cli.conf import conf_dir
 from jevexp.datasets import FileState, cached_path, file_state, pull
-from jevexp.domain.json import dumps
 from jevexp.errors import InputError
-from jevexp.settings import Dataset, PinnedFile, explain
+from jevexp.settings import Dataset, PinnedFile
 
 _STYLE = {FileState.CACHED: "green", FileState.MISSING: "dim", FileState.DAMAGED: "red"}
 
@@ -47,9 +45,11 @@ def pinned_datasets(folder: Path) -> dict[str, Dataset]:
         try:
             fields = OmegaConf.to_container(OmegaConf.load(path), resolve=True)
             if isinstance(fields, dict) and fields.get("source") == "pinned":
-                datasets[path.stem] = Dataset.model_validate_json(dumps(fields))
-        except ValidationError as error:
-            raise InputError(f"{path}: {explain(error)}") from error
+                datasets[path.stem] = Dataset.of(
+                    {str(name): value for name, value in fields.items()}, at="dataset"
+                )
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from error
         except (YAMLError, OmegaConfBaseException, ValueError, OSError) as error:
             raise InputError(f"{path}: {' '.join(str(error).split())}") from error
     return datasets

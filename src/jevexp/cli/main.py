@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from jevexp.errors import InputError
+from jevexp.harness.interrupts import Interrupted
 
 # One file a verb below jevexp.cli; each has a function main(arguments) -> exit status.
 VERBS = ("check", "data", "export", "identify", "plan", "ui")
@@ -27,6 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         console = Console(stderr=True, soft_wrap=True)
         console.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False)
         return 2
+    except Interrupted as signalled:
+        return signalled.exit_status
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:

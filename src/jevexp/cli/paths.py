@@ -31,6 +31,20 @@ def check_paths(directory: Path, settings: Settings) -> None:
             )
 
 
+def make_directory(directory: Path) -> None:
+    """Make the output directory, which must be new.
+
+    Raises:
+        InputError: it cannot be made, or somebody else made it meanwhile.
+    """
+    try:
+        directory.mkdir(parents=True)
+    except FileExistsError as error:
+        raise InputError(f"{directory}: exists already; every run needs a fresh one") from error
+    except OSError as error:
+        raise InputError(f"{directory}: cannot be made: {error.strerror}") from error
+
+
 def _check_outside(what: str, path: Path) -> None:
     package = Path(jevexp.__file__).parent
     for root in {package, *(Path(sysconfig.get_path(name)) for name in ("purelib", "platlib"))}:

@@ -69,9 +69,6 @@ def report_sweep(console: Console, path: Path, planned: int) -> int:
     complete = sum(manifest.status is RunStatus.COMPLETE for manifest, _ in runs)
     console.print(f"{complete} of {planned} runs complete", highlight=False)
     _print_place(console, "sweep", path)
-    interrupted = [m.exit_status for m, _ in runs if m.status is RunStatus.INTERRUPTED]
-    if interrupted:
-        return interrupted[0] or 130
     return 0 if complete == planned else 1
 
 

@@ -15,12 +15,12 @@ from jevexp import experiment
 from jevexp.cli.compose import check_composes, compose_command, quoted, to_settings
 from jevexp.cli.conf import conf_dir
 from jevexp.cli.console import make_console
-from jevexp.cli.paths import check_paths
+from jevexp.cli.paths import check_paths, make_directory
 from jevexp.cli.progress import make_observer
 from jevexp.cli.report import report_run, report_sweep
 from jevexp.cli.track import Tracking
 from jevexp.errors import InputError
-from jevexp.evidence import RunStatus
+from jevexp.harness.interrupts import Interrupted
 
 console = make_console()
 # Of the runs in this process; a launcher's other processes keep their own.
@@ -40,17 +40,18 @@ def main(arguments: Sequence[str]) -> int:
     for settings in composition.settings:
         check_paths(composition.directory, settings)
         experiment.plan(settings)
+    make_directory(composition.directory)
     where = "hydra.sweep.dir" if composition.is_sweep else "hydra.run.dir"
+    interrupted: Interrupted | None = None
     try:
         # The same directory again, since a second composition would name another one.
         _hand_to_hydra([*arguments, f"{where}={quoted(str(composition.directory))}"])
-    except KeyboardInterrupt:
-        if not composition.directory.exists():
-            raise
+    except Interrupted as signalled:
+        interrupted = signalled
     if composition.is_sweep:
         status = report_sweep(console, composition.directory, len(composition.settings))
         Tracking(composition.settings[0], console).print_sweep_links(composition.directory.name)
-        return status
+        return interrupted.exit_status if interrupted else status
     status = report_run(console, composition.directory)
     for tracking in _tracking:
         tracking.print_links()
@@ -84,7 +85,7 @@ def job(config: DictConfig) -> None:
     How the run ended stands in its directory, where the launching process reads it.
 
     Raises:
-        KeyboardInterrupt: a signal ended the run; the one way to keep a sweep from going on.
+        Interrupted: a signal arrived; the one way to keep a sweep from going on.
     """
     settings = to_settings(config)
     state = HydraConfig.get()
@@ -98,10 +99,7 @@ def job(config: DictConfig) -> None:
     tracking = Tracking(settings, console)
     _tracking.append(tracking)
     try:
-        outcome = experiment.run(experiment.plan(settings), launch, observer, tracking)
+        experiment.run(experiment.plan(settings), launch, observer, tracking)
     except InputError as error:
         # Somebody else took the directory, or changed a file since the command line was checked.
         console.print(f"{launch.directory.name}: {error}", markup=False)
-        return
-    if outcome.manifest.status is RunStatus.INTERRUPTED:
-        raise KeyboardInterrupt

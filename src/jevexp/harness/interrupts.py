@@ -12,8 +12,11 @@ class Interrupted(BaseException):
     """SIGINT or SIGTERM arrived; not an Exception, so that no provider swallows it."""
 
     def __init__(self, signum: int) -> None:
-        super().__init__(signal.Signals(signum).name)
+        super().__init__(signum)
         self.signum = signum
+
+    def __str__(self) -> str:
+        return signal.Signals(self.signum).name
 
     @property
     def exit_status(self) -> int:
