@@ -60,6 +60,7 @@ def test_it_answers_under_the_configured_alias_and_logs_to_the_run(
     assert (facts["managed"], facts["base_url"]) == (True, "http://127.0.0.1")
     assert (facts["gguf"], facts["model_path"]) == (str(tiny_gguf), str(tiny_gguf))
     assert facts["library"].startswith("xllamacpp ")
+    assert (facts["cache_type_k"], facts["cache_type_v"]) == ("f16", "f16")
     assert "listening on http://127.0.0.1" in (tmp_path / LOG_NAME).read_text()
 
 

@@ -18,6 +18,8 @@ def test_the_facts_of_both_endpoints_are_kept(backend: LlamaCpp, server: Scripte
         "base_url": server.url,
         "gguf": None,
         "library": None,
+        "cache_type_k": None,
+        "cache_type_v": None,
         "build_info": "b1-abc",
         "model": "scripted",
         "model_alias": "scripted",

@@ -79,6 +79,8 @@ class LlamaCpp:
             # What a server that was started here was started with.
             "gguf": str(gguf) if gguf is not None else None,
             "library": ManagedServer.library() if gguf is not None else None,
+            "cache_type_k": settings.server.cache_type_k if gguf is not None else None,
+            "cache_type_v": settings.server.cache_type_v if gguf is not None else None,
             **facts(self._transport, models),
             "prompt_version": PROMPT_VERSION,
             "template_kwargs": dict(settings.template.kwargs),
