@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -78,11 +78,15 @@ class Observer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a run ended, as its directory says it."""
+    """How a run ended, as its directory says it.
+
+    `signal` is one that arrived, also when it came too late to stop the run.
+    """
 
     directory: RunDirectory
     manifest: Manifest
     summary: dict[str, Any]
+    signal: Interrupted | None = None
 
 
 def plan(settings: Settings) -> Plan:
@@ -149,7 +153,6 @@ def run(
 
     Raises:
         InputError: the directory is not fresh; nothing was written.
-        Interrupted: a signal arrived; the directory is complete all the same.
     """
     with Interrupts() as interrupts:
         directory = RunDirectory.create(launch.directory)
@@ -162,8 +165,7 @@ def run(
         directory.seal()
         if ending.status is not RunStatus.REFUSED:
             track(directory, plan.tasks)
-        interrupts.check()
-    return outcome
+        return replace(outcome, signal=interrupts.pending)
 
 
 def _journal(plan: Plan, launch: Launch, directory: RunDirectory) -> Journal:

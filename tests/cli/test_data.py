@@ -147,8 +147,8 @@ def test_an_unknown_dataset_is_refused(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("source: pinned\nname: x\nfile: []\n", "file: no such field; "),
-        ("source: pinned\nname: 3\n", "name: input should be a valid string, found 3"),
+        ("source: pinned\nname: x\nfile: []\n", "dataset.file: no such field; "),
+        ("source: pinned\nname: 3\n", "dataset.name: input should be a valid string, found 3"),
         ("source: pinned\nname: ${oops}\n", "Interpolation key 'oops' not found"),
         ("source: [pinned\n", "while parsing a flow sequence"),
     ],

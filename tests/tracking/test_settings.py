@@ -22,13 +22,13 @@ def fields(uri: str) -> dict[str, object]:
     ],
 )
 def test_an_address_is_taken(uri: str) -> None:
-    assert Tracking.of(fields(uri)).uri == uri
+    assert Tracking.of(fields(uri), at="tracking").uri == uri
 
 
 @pytest.mark.parametrize("uri", ["mlruns", "./mlruns", "127.0.0.1:5000", "/data/mlflow.db", ""])
 def test_what_is_no_address_is_refused_with_an_example(uri: str) -> None:
     with pytest.raises(InputError, match=r"^tracking\.uri: expected .* sqlite:////absolute"):
-        Tracking.of(fields(uri))
+        Tracking.of(fields(uri), at="tracking")
 
 
 @pytest.mark.parametrize(
@@ -42,5 +42,5 @@ def test_what_is_no_address_is_refused_with_an_example(uri: str) -> None:
 )
 def test_a_password_is_refused_and_not_repeated(uri: str) -> None:
     with pytest.raises(InputError, match="MLFLOW_TRACKING_PASSWORD") as refused:
-        Tracking.of(fields(uri))
+        Tracking.of(fields(uri), at="tracking")
     assert "hunter2" not in str(refused.value)

@@ -9,7 +9,6 @@ from rich.console import Console
 from rich.text import Text
 
 from jevexp.datasets import FileState, file_state, load_dataset
-from jevexp.domain.json import dumps
 from jevexp.domain.task import Task
 from jevexp.errors import InputError
 from jevexp.evidence import Manifest, RunDirectory, RunStatus
@@ -103,7 +102,7 @@ def _plan(directory: RunDirectory, arguments: argparse.Namespace) -> Export:
         fields["experiment"] = arguments.experiment
     if arguments.raw:
         fields["raw_evidence"] = True
-    target = Target(Tracking.of(fields), _outputs(directory.path, resolved))
+    target = Target(Tracking.of(fields, at="tracking"), _outputs(directory.path, resolved))
     return Export(directory, manifest, target)
 
 
@@ -140,13 +139,13 @@ def _outputs(run: Path, resolved: dict[str, Any]) -> Path:
 def planned_tasks(manifest: Manifest) -> Sequence[Task] | None:
     """The tasks of a run, where they can be had without a download; else None."""
     try:
-        dataset = Dataset.model_validate_json(dumps(manifest.config.resolved["dataset"]))
+        dataset = Dataset.of(manifest.config.resolved["dataset"], at="dataset")
         if dataset.source == "pinned" and not dataset.path:
             states = {file_state(pin) for pin in dataset.files}
             if states != {FileState.CACHED}:
                 return None
         loaded = load_dataset(dataset)
-    except (InputError, ValueError):
+    except InputError:
         return None
     if loaded.dataset_hash != manifest.dataset.dataset_hash:
         return None

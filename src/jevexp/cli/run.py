@@ -99,7 +99,10 @@ def job(config: DictConfig) -> None:
     tracking = Tracking(settings, console)
     _tracking.append(tracking)
     try:
-        experiment.run(experiment.plan(settings), launch, observer, tracking)
+        outcome = experiment.run(experiment.plan(settings), launch, observer, tracking)
     except InputError as error:
         # Somebody else took the directory, or changed a file since the command line was checked.
         console.print(f"{launch.directory.name}: {error}", markup=False)
+        return
+    if outcome.signal:
+        raise outcome.signal

@@ -41,7 +41,8 @@ def main(argv: Sequence[str]) -> int:
         console.print(Text(f"error: {error}", style="red"))
         return 1
     except KeyboardInterrupt:
-        console.print("ended")
+        # Not through the console, which may have been interrupted in the middle of a line.
+        print("ended", flush=True)
     return 0
 
 
@@ -71,7 +72,8 @@ def _settings(arguments: argparse.Namespace) -> Tracking:
             "experiment": arguments.experiment,
             "raw_evidence": False,
             "timeout_s": 10.0,
-        }
+        },
+        at="tracking",
     )
 
 

@@ -62,10 +62,15 @@ class Interrupts:
         finally:
             self._waiting = False
 
+    @property
+    def pending(self) -> Interrupted | None:
+        """The signal that has arrived, if one has."""
+        return None if self._pending is None else Interrupted(self._pending)
+
     def check(self) -> None:
         """Raise Interrupted if a signal has arrived."""
-        if self._pending is not None:
-            raise Interrupted(self._pending)
+        if arrived := self.pending:
+            raise arrived
 
     def _receive(self, signum: int, _frame: FrameType | None) -> None:
         self._pending = signum
