@@ -268,10 +268,21 @@ def test_a_file_without_tasks_is_refused(tmp_path: Path, lines: tuple[str, ...])
     assert refusal(write(tmp_path, *lines)) == expected
 
 
+def test_a_state_deeper_than_evidence_can_hold_is_refused(tmp_path: Path) -> None:
+    fits, deep = "[" * 100 + "]" * 100, "[" * 101 + "]" * 101
+    line = json.dumps(CHOICE | {"state": 0})
+    load_tasks(write(tmp_path, line.replace('"state": 0', f'"state": {fits}')))
+    assert refusal(write(tmp_path, line.replace('"state": 0', f'"state": {deep}'))) == (
+        "FILE:1: task 't1': state: nested more than 100 levels deep"
+    )
+
+
 def test_criteria_too_deep_to_be_written_out_are_refused(tmp_path: Path) -> None:
     deep = "[" * 400 + "]" * 400
     line = json.dumps(CHOICE).replace('"A"', deep)
-    assert refusal(write(tmp_path, line)) == "FILE:1: task 't1': question: nested too deep"
+    assert refusal(write(tmp_path, line)) == (
+        "FILE:1: task 't1': question.criteria: nested more than 100 levels deep"
+    )
 
 
 def test_a_line_without_an_end_does_not_fill_the_memory(

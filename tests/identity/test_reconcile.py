@@ -21,6 +21,7 @@ from jevexp.identity import (
     Verdict,
     observe,
     reconcile,
+    table_rows,
 )
 from jevexp.settings import ModelIdentity
 from tests.identity import gguf_bytes
@@ -331,10 +332,11 @@ def test_a_manifest_holds_claims_values_sources_and_verdicts(weights: Path) -> N
 def test_a_table_begins_with_what_is_contradicted(weights: Path) -> None:
     claim = model(quantization={"ftype": "Q8_0"})
     report = reconcile(claim, observe(said_by(ftype="Q6_K"), weights=weights))
-    assert report.rows()[0] == Row(
+    found = table_rows(report.as_dict())
+    assert found[0] == Row(
         "quantization.ftype", CONTRADICTED, "Q8_0", "Q2_K\nQ6_K", "file header\nserver"
     )
-    rows = {row.field: row for row in report.rows()}
+    rows = {row.field: row for row in found}
     assert rows["quantization.tensor_types"].observed == "Q2_K 2, F32 1"
     assert rows["n_params"].source == "file header, server /v1/models"
     assert len(rows) == len(report.fields)

@@ -8,9 +8,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from jevexp.domain.json import dumps
 from jevexp.evidence import Manifest
-from jevexp.identity import Observed
+from jevexp.identity import Observed, shown, table_rows
 
 _STYLE = {
     "confirmed": "green",
@@ -35,7 +34,7 @@ def run_lines(manifest: Manifest) -> Iterator[Text]:
     yield line
     for name, field in identity["fields"].items():
         if field["verdict"] == "contradicted":
-            declared = "nothing" if field["declared"] is None else _shown(field["declared"])
+            declared = "nothing" if field["declared"] is None else shown(field["declared"])
             yield Text(f"  model.{name}: declared {declared}, found {_found(field)}", style="red")
     yield from identity_lines(identity)
 
@@ -53,20 +52,10 @@ def identity_table(identity: dict[str, Any]) -> Table:
     table = Table(box=box.SIMPLE_HEAD)
     for heading in ("field", "verdict", "declared", "observed", "source"):
         table.add_column(heading, overflow="fold")
-    fields = sorted(
-        identity["fields"].items(), key=lambda item: item[1]["verdict"] != "contradicted"
-    )
-    for name, field in fields:
-        by_value: dict[str, list[str]] = {}
-        for found in field["observed"]:
-            by_value.setdefault(_shown(found["value"]), []).append(found["source"])
-        verdict = field["verdict"]
+    for row in table_rows(identity):
+        verdict = Text(_words(row.verdict), style=_STYLE.get(row.verdict, ""))
         table.add_row(
-            Text(name),
-            Text(_words(verdict), style=_STYLE.get(verdict, "")),
-            Text("" if field["declared"] is None else _shown(field["declared"])),
-            Text("\n".join(by_value)),
-            Text("\n".join(", ".join(sources) for sources in by_value.values())),
+            Text(row.field), verdict, Text(row.declared), Text(row.observed), Text(row.source)
         )
     return table
 
@@ -78,19 +67,13 @@ def observed_table(observed: Observed) -> Table:
         table.add_column(heading, overflow="fold")
     for name, values in observed.values.items():
         for value in values:
-            table.add_row(Text(name), Text(_shown(value.value)), Text(value.source.value))
+            table.add_row(Text(name), Text(shown(value.value)), Text(value.source.value))
     return table
 
 
 def _found(field: dict[str, Any]) -> str:
-    return ", ".join(f"{_shown(one['value'])} ({one['source']})" for one in field["observed"])
+    return ", ".join(f"{shown(one['value'])} ({one['source']})" for one in field["observed"])
 
 
 def _words(code: str) -> str:
     return code.replace("_", " ")
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{name} {count}" for name, count in value.items())
-    return value if isinstance(value, str) else dumps(value)

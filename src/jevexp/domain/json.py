@@ -2,13 +2,15 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
 # A recursive alias would say more, but every reader has to narrow it again.
 JSON = Any
 # Evidence is written and read again far below Python's recursion limit.
 MAX_DEPTH = 200
+# Leaves evidence room for what a provider wraps around a task.
+MAX_TASK_DEPTH = 100
 
 
 def dumps(value: JSON, *, sort_keys: bool = False, indent: int | None = None) -> str:
@@ -96,3 +98,17 @@ def shown(value: Any) -> str:
         return repr(value)
     except Exception as error:  # noqa: BLE001  somebody else's __repr__ may raise anything
         return f"<{type(value).__name__}: {type(error).__name__}>"
+
+
+def is_deeper_than(value: JSON, levels: int) -> bool:
+    """Whether lists and objects are nested more than `levels` deep; a plain value has none."""
+    layer = [value]
+    for _ in range(levels):
+        layer = [part for whole in layer for part in _parts(whole)]
+    return any(isinstance(part, Mapping | list | tuple) for part in layer)
+
+
+def _parts(value: JSON) -> Iterable[JSON]:
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, list | tuple) else ()

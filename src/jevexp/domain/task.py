@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, model_validator
 
+from jevexp.domain.json import MAX_TASK_DEPTH, is_deeper_than
+
 NOUL_LABELS = ("no", "yes")
 # A state with one of these keys would tell the provider what to answer.
 GOLD_KEYS = frozenset({"expected", "label", "ground_truth", "answer_key"})
@@ -74,6 +76,14 @@ class Task(BaseModel):
     def _consistent(self) -> Self:
         if len(set(self.labels)) != len(self.labels):
             raise ValueError("labels: a label occurs twice")
+        nested = {
+            "state": self.state,
+            "question.criteria": self.question.criteria,
+            "provenance": self.provenance,
+        }
+        for name, value in nested.items():
+            if is_deeper_than(value, MAX_TASK_DEPTH):
+                raise ValueError(f"{name}: nested more than {MAX_TASK_DEPTH} levels deep")
         if isinstance(self.state, Mapping) and (leaks := sorted(GOLD_KEYS & set(self.state))):
             raise ValueError(f"state: has the key {leaks[0]!r}, which gives the answer away")
         check = {Kind.NOUL: _check_noul, Kind.CHOICE: _check_choice, Kind.SCORE: _check_score}

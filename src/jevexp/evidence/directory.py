@@ -79,6 +79,7 @@ class RunDirectory:
         data = text.encode()
         name = hashlib.sha256(task_id.encode()).hexdigest()
         write_new(self.raw / f"{name}.json", data)
+        sync_directory(self.raw)
         return hashlib.sha256(data).hexdigest()
 
     def append(self, record: Record) -> None:

@@ -8,7 +8,7 @@ from jevexp.identity.fingerprint import Fingerprint, fingerprint
 from jevexp.identity.gguf_file import GgufHeader, read_header
 from jevexp.identity.observed import Observed, Source, Value, observe
 from jevexp.identity.reconcile import reconcile
-from jevexp.identity.report import FieldReport, IdentityReport, Row, Verdict
+from jevexp.identity.report import FieldReport, IdentityReport, Row, Verdict, shown, table_rows
 
 __all__ = [
     "Digest",
@@ -30,4 +30,6 @@ __all__ = [
     "observe",
     "read_header",
     "reconcile",
+    "shown",
+    "table_rows",
 ]

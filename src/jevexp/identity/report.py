@@ -1,5 +1,6 @@
 """The outcome of a reconciliation, for a manifest, a terminal table and an error."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -35,14 +36,14 @@ class FieldReport:
         """The claim and what each source says, in one line."""
         said = [f"found {value} ({sources})" for value, sources in self.shown().items()]
         if self.declared is not None:
-            said.insert(0, f"declared {_shown(self.declared)}")
+            said.insert(0, f"declared {shown(self.declared)}")
         return f"{self.name}: {', '.join(said)}"
 
     def shown(self) -> dict[str, str]:
         """Each value as text, and the sources that say it."""
         by_value: dict[str, list[str]] = {}
         for found in self.observed:
-            by_value.setdefault(_shown(found.value), []).append(found.source.value)
+            by_value.setdefault(shown(found.value), []).append(found.source.value)
         return {value: ", ".join(sources) for value, sources in by_value.items()}
 
 
@@ -102,11 +103,6 @@ class IdentityReport:
         ]
         return "; ".join(lines)
 
-    def rows(self) -> list[Row]:
-        """A row a field, contradictions first, for a table of the terminal."""
-        ordered = sorted(self.fields, key=lambda field: field.verdict is not Verdict.CONTRADICTED)
-        return [_row(field) for field in ordered]
-
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON for the manifest: each field's claim, verdict, values and their sources."""
         whole: dict[str, Any] = representable(
@@ -132,18 +128,30 @@ class IdentityReport:
         return whole
 
 
-def _row(field: FieldReport) -> Row:
-    shown = field.shown()
+def table_rows(section: Mapping[str, Any]) -> list[Row]:
+    """A row a field, contradictions first, from the section that a manifest keeps."""
+    ordered = sorted(
+        section["fields"].items(),
+        key=lambda named: named[1]["verdict"] != Verdict.CONTRADICTED.value,
+    )
+    return [_row(name, field) for name, field in ordered]
+
+
+def _row(name: str, field: Mapping[str, Any]) -> Row:
+    sources: dict[str, list[str]] = {}
+    for found in field["observed"]:
+        sources.setdefault(shown(found["value"]), []).append(found["source"])
     return Row(
-        field.name,
-        field.verdict,
-        "" if field.declared is None else _shown(field.declared),
-        "\n".join(shown),
-        "\n".join(shown.values()),
+        name,
+        Verdict(field["verdict"]),
+        "" if field["declared"] is None else shown(field["declared"]),
+        "\n".join(sources),
+        "\n".join(map(", ".join, sources.values())),
     )
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A value in the words of the terminal."""
     if isinstance(value, dict):
         return ", ".join(f"{name} {count}" for name, count in value.items())
     return value if isinstance(value, str) else dumps(value)
