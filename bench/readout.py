@@ -1,7 +1,7 @@
-"""What reading a distribution costs: `python bench/readout.py`, on the demo's model and tasks.
+"""What reading a distribution costs: `python bench/readout.py`, on the demo's model.
 
-Three ways of asking the same server about the same short prompts, in turn; the shorter a prompt,
-the more of its time is the readout's:
+Three ways of asking the same server about the same prompt, in turn. The prompt is short, since the
+shorter it is, the more of a decision's time is the readout's:
 
     decide      a whole decision: the template, the candidates, the readout
     bare        one predicted token of the same prompt and no probabilities
@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -28,21 +29,22 @@ from rich.table import Table
 from jevexp.backends.llama_cpp import LlamaCpp
 from jevexp.backends.server.managed import ManagedServer
 from jevexp.backends.weights import find_weights
-from jevexp.datasets.load import load_tasks
 from jevexp.domain.decision import Request
-from jevexp.domain.json import dumps
-from jevexp.domain.task import Task
+from jevexp.domain.task import Kind, Question
 from jevexp.errors import InputError
 from jevexp.settings import LlamaCppBackend, ModelIdentity
 
 MOST_OVER_BARE = 1.10
 LEAST_SAVING = 8.0
 REPETITIONS = 36
-# The tasks with the shortest prompts.
-SHORTEST = 12
 WARM_UP = 3
 ROOT = Path(__file__).resolve().parent.parent
 BARE = {"n_predict": 1, "cache_prompt": False}
+REQUEST = Request(
+    state="The parcel came a week late, and the box was crushed.",
+    question=Question(type=Kind.NOUL, instructions="Does the customer complain?"),
+    model="benchmark",
+)
 
 
 def main() -> int:
@@ -51,15 +53,13 @@ def main() -> int:
     weights = find_weights(model)
     if weights is None:
         raise InputError("model.weights: the benchmark needs a model with weights")
-    tasks = load_tasks(ROOT / "src/jevexp/datasets/demo.jsonl")
-    tasks = sorted(tasks, key=lambda task: len(dumps(Request.of(task, "").wire())))[:SHORTEST]
     with tempfile.TemporaryDirectory() as directory:
         server = ManagedServer(weights, model.alias, settings.server)
         try:
             url = server.start(Path(directory))
             running = settings.server.model_copy(update={"base_url": url})
             backend = LlamaCpp(settings.model_copy(update={"server": running}), model)
-            times = measure(backend.open(Path(directory)), url, tasks)
+            times = measure(backend.open(Path(directory)), url)
             backend.close()
         finally:
             server.stop()
@@ -75,23 +75,21 @@ def configured() -> tuple[LlamaCppBackend, ModelIdentity]:
     return backend, ModelIdentity.model_validate(plain["model"])
 
 
-def measure(backend: LlamaCpp, url: str, tasks: list[Task]) -> dict[str, list[float]]:
-    """Seconds of each way, one task after the other, the ways in turn."""
+def measure(backend: LlamaCpp, url: str) -> dict[str, list[float]]:
+    """Seconds of each way, in turn."""
     vocabulary = {**BARE, "temperature": 1.0, "n_probs": backend.describe()["n_vocab"]}
+    prompt = {"prompt": backend.decide(REQUEST).request["sent"]["body"]["prompt"]}
     times: dict[str, list[float]] = {"decide": [], "bare": [], "vocabulary": []}
     with httpx.Client(base_url=url, timeout=60, trust_env=False) as client:
+        ways: dict[str, Callable[[], Any]] = {
+            "decide": lambda: backend.decide(REQUEST),
+            "bare": lambda: completion(client, prompt | BARE),
+            "vocabulary": lambda: completion(client, prompt | vocabulary),
+        }
+        orders = list(permutations(ways))
         for repetition in range(WARM_UP + REPETITIONS):
-            request = Request.of(tasks[repetition % len(tasks)], "benchmark")
-            decision = backend.decide(request)
-            prompt = {"prompt": decision.request["sent"]["body"]["prompt"]}
-            ways = {
-                "decide": lambda request=request: backend.decide(request),
-                "bare": lambda body=prompt | BARE: completion(client, body),
-                "vocabulary": lambda body=prompt | vocabulary: completion(client, body),
-            }
             # No way always profits from, or suffers under, what ran before it.
-            order = list(ways)[repetition % 3 :] + list(ways)[: repetition % 3]
-            for way in order:
+            for way in orders[repetition % len(orders)]:
                 seconds = timed(ways[way])
                 if repetition >= WARM_UP:
                     times[way].append(seconds)
