@@ -111,4 +111,14 @@ def test_a_provider_that_cannot_be_used_leaves_no_directory(workplace: Path) -> 
     assert done.status == 2
     assert "http://127.0.0.1:9" in done.err
     assert done.err.count("\n") == 1
-    assert not list(workplace.glob("outputs/*"))
+    assert [path.name for path in workplace.iterdir()] == ["tasks.jsonl"]
+
+
+def test_an_outputs_folder_that_cannot_be_made_is_named(workplace: Path) -> None:
+    (workplace / "file").write_text("")
+
+    done = jevexp(*LOCAL, "outputs=file", cwd=workplace)
+
+    assert done.status == 2
+    assert done.err.startswith("error: file/")
+    assert done.err.endswith(": cannot be made: Not a directory\n")

@@ -70,9 +70,9 @@ def live(request: pytest.FixtureRequest) -> Live:
 
 
 @contextmanager
-def served(gguf: Path, directory: Path) -> Iterator[Live]:
+def served(gguf: Path, directory: Path, alias: str = "live") -> Iterator[Live]:
     """A server for `gguf` and a provider connected to it."""
-    server = ManagedServer(gguf, "live", backend_settings().server)
+    server = ManagedServer(gguf, alias, backend_settings().server)
     url = server.start(directory)
     try:
         backend = LlamaCpp(backend_settings(base_url=url), model_identity()).open(directory)

@@ -17,6 +17,7 @@ from jevexp.cli.console import make_console
 from jevexp.cli.identity_view import identity_lines, identity_table
 from jevexp.cli.paths import check_paths
 from jevexp.cli.plan import estimate
+from jevexp.cli.report import STRAY_MASS
 from jevexp.domain.decision import Decision, Request
 from jevexp.domain.task import Kind, Task
 from jevexp.errors import InputError
@@ -24,9 +25,6 @@ from jevexp.harness import score
 from jevexp.identity import Verdict
 from jevexp.settings import Settings
 from jevexp.tracking import TrackingError, make_tracker
-
-# Above this share outside the options, the model did not mean to choose one of them.
-_STRAY_MASS = 0.5
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -141,7 +139,7 @@ def _check_decision(task: Task, decision: Decision, report: Report) -> None:
     stray = (decision.runtime or {}).get("off_option_mass")
     if stray is None:
         report.good(what, shares)
-    elif stray > _STRAY_MASS:
+    elif stray > STRAY_MASS:
         report.doubtful(what, f"{shares}; {stray:.1%} of the probability is on no option")
     else:
         report.good(what, f"{shares}; off-option mass {stray:.2g}")

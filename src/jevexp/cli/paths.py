@@ -1,6 +1,9 @@
 """Whether the paths of a command line may be written to."""
 
+import shutil
 import sysconfig
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import jevexp
@@ -31,18 +34,31 @@ def check_paths(directory: Path, settings: Settings) -> None:
             )
 
 
-def make_directory(directory: Path) -> None:
+def make_directory(directory: Path) -> list[Path]:
     """Make the output directory, which must be new.
+
+    Returns:
+        The directory and those of its parents that had to be made, innermost first.
 
     Raises:
         InputError: it cannot be made, or somebody else made it meanwhile.
     """
+    made = [path for path in (directory, *directory.parents) if not path.exists()]
     try:
         directory.mkdir(parents=True)
     except FileExistsError as error:
         raise InputError(f"{directory}: exists already; every run needs a fresh one") from error
     except OSError as error:
         raise InputError(f"{directory}: cannot be made: {error.strerror}") from error
+    return made
+
+
+def remove_refused(made: Sequence[Path]) -> None:
+    """Remove a refused run's directory, and its parents that were made for it and are empty."""
+    shutil.rmtree(made[0])
+    with suppress(OSError):
+        for parent in made[1:]:
+            parent.rmdir()
 
 
 def _check_outside(what: str, path: Path) -> None:

@@ -1,8 +1,6 @@
 """What is printed when a run or a sweep has ended, and the exit status that goes with it."""
 
-import shutil
 from collections import Counter
-from contextlib import suppress
 from pathlib import Path
 
 from rich.console import Console
@@ -12,25 +10,24 @@ from jevexp.cli import tables
 from jevexp.cli.identity_view import identity_table, run_lines
 from jevexp.errors import InputError
 from jevexp.evidence import RunDirectory, RunStatus
+from jevexp.harness.summary import percentile
 
 _MOST_FAULTS = 3
+# Above this share outside the options, the model did not mean to choose one of them.
+STRAY_MASS = 0.5
 
 
 def report_run(console: Console, path: Path) -> int:
     """Print one finished run.
 
     Raises:
-        InputError: the run was refused; its directory, which holds no answer, is removed.
+        InputError: the run was refused; its directory holds no answer.
     """
     directory = RunDirectory(path)
     manifest = directory.read_manifest()
     if manifest.status is RunStatus.REFUSED:
         if manifest.identity and manifest.identity["verdict"] == "contradicted":
             console.print(identity_table(manifest.identity))
-        shutil.rmtree(path)
-        with suppress(OSError):
-            # The day's folder, unless other runs are in it.
-            path.parent.rmdir()
         raise InputError(manifest.message or "refused")
     summary = directory.read_summary()
     if summary:
@@ -38,6 +35,14 @@ def report_run(console: Console, path: Path) -> int:
     console.print(tables.verdict(manifest))
     for line in run_lines(manifest):
         console.print(line)
+    if (stray := _stray_mass(directory)) is not None and stray > STRAY_MASS:
+        console.print(
+            Text.assemble(
+                ("  warning: ", "bold yellow"),
+                f"half of the answers put at least {stray:.0%} of their probability on none of the "
+                "options; is it the right model and chat template?",
+            )
+        )
     for fault in _failures(directory):
         console.print(Text(f"  {fault}"))
     _print_place(console, "run", path)
@@ -70,6 +75,16 @@ def report_sweep(console: Console, path: Path, planned: int) -> int:
     console.print(f"{complete} of {planned} runs complete", highlight=False)
     _print_place(console, "sweep", path)
     return 0 if complete == planned else 1
+
+
+def _stray_mass(directory: RunDirectory) -> float | None:
+    """Median over the answers of the probability outside the options, where providers report it."""
+    masses = [
+        mass
+        for record in directory.records()
+        if isinstance(mass := (record.runtime or {}).get("off_option_mass"), float)
+    ]
+    return percentile(masses, 0.5)
 
 
 def _failures(directory: RunDirectory) -> list[str]:

@@ -15,7 +15,7 @@ from jevexp import experiment
 from jevexp.cli.compose import check_composes, compose_command, quoted, to_settings
 from jevexp.cli.conf import conf_dir
 from jevexp.cli.console import make_console
-from jevexp.cli.paths import check_paths, make_directory
+from jevexp.cli.paths import check_paths, make_directory, remove_refused
 from jevexp.cli.progress import make_observer
 from jevexp.cli.report import report_run, report_sweep
 from jevexp.cli.track import Tracking
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str]) -> int:
     for settings in composition.settings:
         check_paths(composition.directory, settings)
         experiment.plan(settings)
-    make_directory(composition.directory)
+    made = make_directory(composition.directory)
     where = "hydra.sweep.dir" if composition.is_sweep else "hydra.run.dir"
     interrupted: Interrupted | None = None
     try:
@@ -52,7 +52,11 @@ def main(arguments: Sequence[str]) -> int:
         status = report_sweep(console, composition.directory, len(composition.settings))
         Tracking(composition.settings[0], console).print_sweep_links(composition.directory.name)
         return interrupted.exit_status if interrupted else status
-    status = report_run(console, composition.directory)
+    try:
+        status = report_run(console, composition.directory)
+    except InputError:
+        remove_refused(made)
+        raise
     for tracking in _tracking:
         tracking.print_links()
     return status

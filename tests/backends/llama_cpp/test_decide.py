@@ -61,7 +61,10 @@ def test_a_decision_says_who_answered_and_what_it_used(backend: LlamaCpp) -> Non
     assert decision.error is None
     assert decision.usage["output_tokens"] == 1
     assert decision.usage["input_tokens"] > 100
-    assert decision.runtime == {"timings": {"prompt_ms": 1.5}}
+    assert decision.runtime == {
+        "off_option_mass": decision.response["readout"]["off_option_mass"],
+        "timings": {"prompt_ms": 1.5},
+    }
 
 
 def test_the_evidence_holds_what_was_sent_and_what_came_back(backend: LlamaCpp) -> None:

@@ -6,6 +6,7 @@ from typing import Any, Self
 from jevexp.backends.llama_cpp.connect import (
     DEFAULT_URL,
     api_key,
+    choose,
     wait_until_ready,
     weights_to_serve,
 )
@@ -70,7 +71,10 @@ class LlamaCpp:
         self._transport = Transport(
             url, key, settings.connect_timeout_s, settings.request_timeout_s
         )
-        models = wait_until_ready(self._transport, url, settings.server)
+        listed = wait_until_ready(self._transport, url, settings.server)
+        model = choose(listed, self._model.alias, url)
+        # A router serves many models and has to be told which one is meant.
+        routed = self._model.alias if len(listed) > 1 else None
         self._facts = {
             "kind": settings.kind,
             "managed": gguf is not None,
@@ -81,13 +85,17 @@ class LlamaCpp:
             "library": ManagedServer.library() if gguf is not None else None,
             "cache_type_k": settings.server.cache_type_k if gguf is not None else None,
             "cache_type_v": settings.server.cache_type_v if gguf is not None else None,
-            **facts(self._transport, models),
+            **facts(self._transport, model, routed=routed),
             "prompt_version": PROMPT_VERSION,
             "template_kwargs": dict(settings.template.kwargs),
             "readout": {"version": READOUT_VERSION, **settings.readout.model_dump()},
         }
         self._decider = Decider(
-            self._transport, settings.template, settings.readout, self._facts["model"]
+            self._transport,
+            settings.template,
+            settings.readout,
+            self._facts["model"],
+            route={"model": routed} if routed else {},
         )
 
     def close(self) -> None:

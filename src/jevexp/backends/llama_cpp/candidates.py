@@ -1,6 +1,6 @@
 """The token that each option's symbol is, where the prompt ends."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jevexp.backends.llama_cpp.transport import Failure, Transport
@@ -23,8 +23,9 @@ class Candidates:
     each two neighbours are an encoding. Learning the last token costs one request a prompt.
     """
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, route: Mapping[str, str] | None = None) -> None:
         self._transport = transport
+        self._route = dict(route or {})
         self._ids: dict[_Key, tuple[int, ...]] = {}
         self._cut: dict[str, bool] = {}
 
@@ -70,7 +71,7 @@ class Candidates:
 
     def _tokens(self, text: str, *, special: bool = True) -> list[int]:
         # Specials at the start as in /completion, so that lengths and ends compare.
-        body = {"content": text, "add_special": True, "parse_special": special}
+        body = {"content": text, "add_special": True, "parse_special": special, **self._route}
         reply = self._transport.post("/tokenize", body)
         tokens = reply.body.get("tokens")
         if not isinstance(tokens, list) or not all(type(token) is int for token in tokens):

@@ -2,10 +2,11 @@
 
 import os
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jevexp.backends.llama_cpp.facts import first_model
+from jevexp.backends.llama_cpp.facts import listed_models
 from jevexp.backends.llama_cpp.transport import Failure, Transport
 from jevexp.backends.weights import find_weights
 from jevexp.errors import InputError
@@ -13,6 +14,7 @@ from jevexp.settings import LlamaServer, ModelIdentity
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 _POLL_S = 0.2
+_MOST_NAMES = 20
 
 
 def weights_to_serve(server: LlamaServer, model: ModelIdentity) -> Path | None:
@@ -50,8 +52,10 @@ def api_key(server: LlamaServer) -> str | None:
     return key
 
 
-def wait_until_ready(transport: Transport, url: str, server: LlamaServer) -> dict[str, Any]:
-    """Wait while the server loads its model; returns its `/v1/models`.
+def wait_until_ready(
+    transport: Transport, url: str, server: LlamaServer
+) -> list[Mapping[str, Any]]:
+    """Wait while the server loads its model; returns the entries of its `/v1/models`.
 
     Raises:
         InputError: not reachable, not allowed, no llama.cpp server, or loading took too long.
@@ -71,12 +75,31 @@ def wait_until_ready(transport: Transport, url: str, server: LlamaServer) -> dic
                 ) from failure
             time.sleep(_POLL_S)
             continue
-        if not isinstance(first_model(models).get("id"), str):
+        listed = listed_models(models)
+        if not listed:
             raise InputError(
                 f"backend.server.base_url: {url} lists no model at /v1/models; start llama-server "
                 f"there"
             )
-        return models
+        return listed
+
+
+def choose(listed: Sequence[Mapping[str, Any]], alias: str, url: str) -> Mapping[str, Any]:
+    """The entry that will answer: a server's only one, or at a router the one that is asked for.
+
+    Raises:
+        InputError: a router has no model of that name.
+    """
+    if len(listed) == 1:
+        return listed[0]
+    for entry in listed:
+        if entry["id"] == alias:
+            return entry
+    names = sorted(entry["id"] for entry in listed)
+    raise InputError(
+        f"model.alias: {url} serves no {alias!r}; choose one of: {', '.join(names[:_MOST_NAMES])}"
+        f"{', …' if len(names) > _MOST_NAMES else ''}"
+    )
 
 
 def _check_health(transport: Transport) -> None:

@@ -1,6 +1,7 @@
 """One decision: apply the server's template, find the candidates, read one distribution."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,16 +25,27 @@ class _Attempt:
 
 
 class Decider:
-    """Decides over one connection; `model` stands in where an answer names none."""
+    """Decides over one connection.
+
+    `model` stands in where an answer names none; `route` is part of every request's body, and
+    tells a router which model is meant.
+    """
 
     def __init__(
-        self, transport: Transport, template: LlamaTemplate, readout: LlamaReadout, model: str
+        self,
+        transport: Transport,
+        template: LlamaTemplate,
+        readout: LlamaReadout,
+        model: str,
+        *,
+        route: Mapping[str, str] | None = None,
     ) -> None:
         self._transport = transport
         self._template = template
         self._readout = readout
         self._model = model
-        self._candidates = Candidates(transport)
+        self._route = dict(route or {})
+        self._candidates = Candidates(transport, self._route)
 
     def decide(self, request: Request) -> Decision:
         """Ask once; every failure of the server is a decision that is not ok."""
@@ -72,6 +84,7 @@ class Decider:
             "messages": [{"role": "user", "content": asked.content}],
             "add_generation_prompt": True,
             "chat_template_kwargs": self._template.kwargs,
+            **self._route,
         }
         attempt.sent = {"endpoint": _TEMPLATE, "body": body}
         reply = self._transport.post(_TEMPLATE, body)
@@ -85,7 +98,7 @@ class Decider:
     def _read(self, prompt: str, ids: tuple[int, ...], attempt: _Attempt) -> tuple[Readout, float]:
         """Ask for the distribution; with a stronger bias where a candidate missed the list."""
         for bias in (self._readout.bias, MISSING_BIAS):
-            body = completion_body(prompt, ids, bias, self._readout.extra_probs)
+            body = completion_body(prompt, ids, bias, self._readout.extra_probs) | self._route
             attempt.sent |= {"endpoint": _COMPLETION, "body": body}
             reply = self._transport.post(_COMPLETION, body)
             attempt.answers.append(reply)
@@ -127,7 +140,10 @@ class Decider:
             },
             request=request.wire() | {"sent": attempt.sent},
             response=response,
-            runtime={"timings": reply.body.get("timings")},
+            runtime={
+                "off_option_mass": readout.off_option_mass,
+                "timings": reply.body.get("timings"),
+            },
         )
 
 

@@ -3,21 +3,28 @@
 import hashlib
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote
 
 from jevexp.backends.llama_cpp.transport import Failure, Transport
 
 _MODEL_FACTS = ("ftype", "n_params", "size", "n_vocab", "n_ctx", "n_ctx_train", "n_embd")
 
 
-def facts(transport: Transport, models: Mapping[str, Any]) -> dict[str, Any]:
+def facts(
+    transport: Transport, model: Mapping[str, Any], *, routed: str | None = None
+) -> dict[str, Any]:
     """The session's facts from `/v1/models`, which is given, and `/props`, which is asked for.
 
     Builds differ in what they say: what is missing or makes no sense is null.
+
+    Args:
+        transport: the server.
+        model: the entry of the model in the server's `/v1/models`.
+        routed: the model's name at a router, which keeps facts by model.
     """
-    model = first_model(models)
     meta = _object(model.get("meta"))
     try:
-        props = transport.get("/props").body
+        props = transport.get(f"/props?model={quote(routed)}" if routed else "/props").body
     except Failure:
         props = {}
     settings = _object(props.get("default_generation_settings"))
@@ -39,10 +46,11 @@ def facts(transport: Transport, models: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def first_model(models: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The entry of the served model in a `/v1/models` answer; empty when there is none."""
+def listed_models(models: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The entries of a `/v1/models` answer that name a model."""
     data = models.get("data")
-    return _object(data[0]) if isinstance(data, list) and data else {}
+    entries = map(_object, data if isinstance(data, list) else [])
+    return [entry for entry in entries if _text(entry.get("id"))]
 
 
 def _object(value: Any) -> Mapping[str, Any]:
