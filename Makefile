@@ -29,6 +29,7 @@ install: $(VENV)/.demo  ## make the environment
 
 run: $(VENV)/.demo  ## a real model answers the demo tasks
 	@$(BIN)/python -m jevexp dataset=demo backend=llama_cpp model=gemma3_270m_q4km
+	@echo "look at it in MLflow with: make ui"
 
 test: $(VENV)/.dev  ## all tests
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
