@@ -163,6 +163,17 @@ def test_showing_writes_nothing(flag: list[str], workplace: Path) -> None:
     assert list(workplace.iterdir()) == []
 
 
+def test_the_shell_completes_groups_and_fields(workplace: Path) -> None:
+    def completed(words: str) -> str:
+        done = jevexp(
+            "-sc", "query=bash", cwd=workplace, COMP_LINE=words, COMP_POINT=str(len(words))
+        )
+        return done.out.strip()
+
+    assert completed("jevexp backend=ll") == "backend=llama_cpp"
+    assert completed("jevexp caps.li") == "caps.limit="
+
+
 def test_help_names_verbs_groups_and_exit_statuses(workplace: Path) -> None:
     out = jevexp("--help", cwd=workplace).out
 

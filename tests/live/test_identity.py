@@ -123,25 +123,30 @@ def test_an_alias_that_disagrees_is_a_warning_or_explained(gemma: Live, workplac
     assert f"explained: {words}, as declared" in declared.out
 
 
+def tiny_run(gguf: Path, place: Path, *overrides: str, **environment: str) -> dict[str, Any]:
+    """Run the tiny model on a server that jevexp starts, in a folder of its own."""
+    place.mkdir()
+    done = jevexp(
+        "dataset=demo",
+        "caps=smoke",
+        UNTRACKED,
+        "backend=llama_cpp",
+        "model=unclaimed",
+        "model.alias=tiny",
+        f"backend.server.gguf={gguf}",
+        *overrides,
+        cwd=place,
+        **environment,
+    )
+    assert done.status == 0, done.err
+    return manifest(place)
+
+
 def test_what_is_served_decides_the_fingerprint_and_where_it_is_served_does_not(
     tiny_gguf: Path, workplace: Path
 ) -> None:
     def fingerprint(folder: str, *overrides: str) -> str:
-        place = workplace / folder
-        place.mkdir()
-        done = jevexp(
-            "dataset=demo",
-            "caps=smoke",
-            UNTRACKED,
-            "backend=llama_cpp",
-            "model=unclaimed",
-            "model.alias=tiny",
-            f"backend.server.gguf={tiny_gguf}",
-            *overrides,
-            cwd=place,
-        )
-        assert done.status == 0, done.err
-        found: str = manifest(place)["fingerprint"]["value"]
+        found: str = tiny_run(tiny_gguf, workplace / folder, *overrides)["fingerprint"]["value"]
         return found
 
     first, again = fingerprint("first"), fingerprint("again", "backend.server.threads=1")
@@ -155,25 +160,11 @@ def test_what_is_served_decides_the_fingerprint_and_where_it_is_served_does_not(
 def test_weights_are_hashed_once_and_again_when_touched(tiny_gguf: Path, workplace: Path) -> None:
     weights = workplace / "model.gguf"
     weights.write_bytes(tiny_gguf.read_bytes())
-    cache = {"JEVEXP_CACHE": str(workplace / "cache")}
 
     def bytes_read(folder: str) -> int:
-        place = workplace / folder
-        place.mkdir()
-        done = jevexp(
-            "dataset=demo",
-            "caps=smoke",
-            UNTRACKED,
-            "backend=llama_cpp",
-            "model=unclaimed",
-            "model.alias=tiny",
-            f"backend.server.gguf={weights}",
-            cwd=place,
-            **cache,
-        )
-        assert done.status == 0, done.err
-        found: int = manifest(place)["identity"]["bytes_read"]
-        return found
+        found = tiny_run(weights, workplace / folder, JEVEXP_CACHE=str(workplace / "cache"))
+        read: int = found["identity"]["bytes_read"]
+        return read
 
     size = weights.stat().st_size
     assert [bytes_read("first"), bytes_read("second")] == [size, 0]
