@@ -6,7 +6,7 @@ import pytest
 
 from jevexp.backends.llama_cpp.candidates import Candidates
 from jevexp.backends.llama_cpp.prompt import message
-from jevexp.backends.llama_cpp.transport import Transport
+from jevexp.backends.transport import Transport
 from jevexp.domain.decision import Decision, Request
 from tests.live.conftest import Live
 from tests.support.llama import choice, noul, score

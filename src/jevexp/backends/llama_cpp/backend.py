@@ -5,8 +5,8 @@ from typing import Any, Self
 
 from jevexp.backends.llama_cpp.connect import (
     DEFAULT_URL,
-    api_key,
     choose,
+    code_of,
     wait_until_ready,
     weights_to_serve,
 )
@@ -14,8 +14,9 @@ from jevexp.backends.llama_cpp.decide import Decider
 from jevexp.backends.llama_cpp.facts import facts
 from jevexp.backends.llama_cpp.prompt import PROMPT_VERSION
 from jevexp.backends.llama_cpp.readout import READOUT_VERSION
-from jevexp.backends.llama_cpp.transport import Transport
+from jevexp.backends.secrets import read_secret
 from jevexp.backends.server.managed import ManagedServer
+from jevexp.backends.transport import Transport
 from jevexp.domain.decision import Decision, Request
 from jevexp.settings import LlamaCppBackend, ModelIdentity
 
@@ -64,12 +65,15 @@ class LlamaCpp:
         settings = self._settings
         gguf = weights_to_serve(settings.server, self._model)
         if gguf is None:
-            url, key = settings.server.base_url or DEFAULT_URL, api_key(settings.server)
+            url, key = (
+                settings.server.base_url or DEFAULT_URL,
+                read_secret(settings.server.key_env, "backend.server.key_env"),
+            )
         else:
             self._server = ManagedServer(gguf, self._model.alias, settings.server)
             url, key = self._server.start(log_directory), None
         self._transport = Transport(
-            url, key, settings.connect_timeout_s, settings.request_timeout_s
+            url, key, settings.connect_timeout_s, settings.request_timeout_s, code_of=code_of
         )
         listed = wait_until_ready(self._transport, url, settings.server)
         model = choose(listed, self._model.alias, url)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from jevexp.backends.llama_cpp.transport import Failure, Transport
+from jevexp.backends.transport import Failure, Transport
 
 # What the ids depend on: the prompt's fixed end, its last token, the symbols.
 _Key = tuple[str, int | None, tuple[str, ...]]

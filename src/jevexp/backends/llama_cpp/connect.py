@@ -1,13 +1,12 @@
 """Which server is asked, and whether it is ready."""
 
-import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from jevexp.backends.llama_cpp.facts import listed_models
-from jevexp.backends.llama_cpp.transport import Failure, Transport
+from jevexp.backends.transport import Failure, Transport
 from jevexp.backends.weights import find_weights
 from jevexp.errors import InputError
 from jevexp.settings import LlamaServer, ModelIdentity
@@ -28,28 +27,6 @@ def weights_to_serve(server: LlamaServer, model: ModelIdentity) -> Path | None:
     if server.gguf is not None:
         return Path(server.gguf).expanduser()
     return find_weights(model)
-
-
-def api_key(server: LlamaServer) -> str | None:
-    """The server's API key from the environment.
-
-    Raises:
-        InputError: the variable is not set, or holds what no HTTP header can.
-    """
-    if server.key_env is None:
-        return None
-    key = os.environ.get(server.key_env, "")
-    if not key:
-        raise InputError(
-            f"backend.server.key_env: {server.key_env} is not set; export it with the server's "
-            f"API key, or set key_env=null"
-        )
-    if not key.isascii() or not key.isprintable() or " " in key:
-        raise InputError(
-            f"backend.server.key_env: {server.key_env} holds characters that an API key cannot "
-            f"have; export it again"
-        )
-    return key
 
 
 def wait_until_ready(
@@ -100,6 +77,13 @@ def choose(listed: Sequence[Mapping[str, Any]], alias: str, url: str) -> Mapping
         f"model.alias: {url} serves no {alias!r}; choose one of: {', '.join(names[:_MOST_NAMES])}"
         f"{', …' if len(names) > _MOST_NAMES else ''}"
     )
+
+
+def code_of(body: Any) -> str:
+    """The code for an HTTP error; llama.cpp says in `error.type` when a prompt is too long."""
+    error = body.get("error") if isinstance(body, dict) else None
+    kind = error.get("type") if isinstance(error, dict) else None
+    return "context_overflow" if kind == "exceed_context_size_error" else "http_error"
 
 
 def _check_health(transport: Transport) -> None:

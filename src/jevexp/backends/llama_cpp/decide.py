@@ -8,7 +8,7 @@ from typing import Any
 from jevexp.backends.llama_cpp.candidates import Candidates
 from jevexp.backends.llama_cpp.prompt import MOST_OPTIONS, Message, message, without_thinking
 from jevexp.backends.llama_cpp.readout import MISSING_BIAS, Readout, completion_body, read
-from jevexp.backends.llama_cpp.transport import Failure, Reply, Transport
+from jevexp.backends.transport import Failure, Reply, Transport
 from jevexp.domain.decision import Decision, Request
 from jevexp.settings import LlamaReadout, LlamaTemplate
 

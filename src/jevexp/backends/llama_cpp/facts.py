@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from jevexp.backends.llama_cpp.transport import Failure, Transport
+from jevexp.backends.transport import Failure, Transport
 
 _MODEL_FACTS = ("ftype", "n_params", "size", "n_vocab", "n_ctx", "n_ctx_train", "n_embd")
 

@@ -1,7 +1,8 @@
-"""One HTTP exchange with a llama.cpp server: bounded in time and size, never repeated."""
+"""One HTTP exchange with a provider: bounded in time and size, never repeated."""
 
 import ipaddress
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,7 @@ class Failure(Exception):
     """A request that brought no usable answer.
 
     Attributes:
-        code: a safe code from docs/reference/llama-cpp.md.
+        code: a safe code; each provider's reference page lists its own.
         status: the HTTP status, where there was one.
         evidence: what came back, as JSON, or None.
     """
@@ -42,18 +43,42 @@ class Reply:
 
 
 class Transport:
-    """A connection that stays open between requests, used between `open` and `close`."""
+    """A connection that stays open between requests, used between `open` and `close`.
 
-    def __init__(self, base_url: str, key: str | None, connect_s: float, request_s: float) -> None:
+    Args:
+        base_url: where the provider is.
+        key: sent as a bearer token; None sends none.
+        connect_s: limit for connecting, in seconds.
+        request_s: limit for a whole exchange, in seconds.
+        headers: further headers, whose values are kept as secret as the key.
+        code_of: the safe code for the parsed body of an HTTP error.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        key: str | None,
+        connect_s: float,
+        request_s: float,
+        *,
+        headers: Mapping[str, str] | None = None,
+        code_of: Callable[[Any], str] = lambda _body: "http_error",
+    ) -> None:
         self._request_s = request_s
+        self._code_of = code_of
+        further = dict(headers or {})
         # Shorter ones, such as "none" for a server that wants any, occur in honest answers.
-        self._secret = key.encode() if key and len(key) >= _SHORTEST_SECRET else None
-        headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
+        self._secrets = [
+            secret.encode()
+            for secret in (key, *further.values())
+            if secret and len(secret) >= _SHORTEST_SECRET
+        ]
+        own = {"Accept": "application/json", "Accept-Encoding": "identity"}
         if key:
-            headers["Authorization"] = f"Bearer {key}"
+            own["Authorization"] = f"Bearer {key}"
         self._client = httpx.Client(
             base_url=base_url,
-            headers=headers,
+            headers={**own, **further},
             timeout=httpx.Timeout(request_s, connect=connect_s),
             limits=httpx.Limits(max_connections=1, keepalive_expiry=_IDLE_S),
             follow_redirects=False,
@@ -87,7 +112,7 @@ class Transport:
         shown = body if isinstance(body, dict) else self._excerpt(raw)
         evidence = {"endpoint": path, "body": shown}
         if not 200 <= status < 300:
-            raise Failure(_refusal(body), status, evidence)
+            raise Failure(self._code_of(body), status, evidence)
         if not whole:
             raise Failure("response_too_large", status, evidence)
         if not isinstance(body, dict):
@@ -112,13 +137,14 @@ class Transport:
             body = loads(raw)
         except ValueError:
             return None
-        if self._secret and self._secret in dumps(body).encode():
-            return None
-        return body
+        return None if self._holds_secret(dumps(body).encode()) else body
+
+    def _holds_secret(self, data: bytes) -> bool:
+        return any(secret in data for secret in self._secrets)
 
     def _excerpt(self, raw: bytes) -> str:
-        if self._secret:
-            raw = raw.replace(self._secret, b"[key]")
+        for secret in self._secrets:
+            raw = raw.replace(secret, b"[key]")
         return raw[:_EXCERPT_BYTES].decode(errors="replace")
 
 
@@ -129,10 +155,3 @@ def is_loopback(url: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _refusal(body: Any) -> str:
-    """The code for an HTTP error; llama.cpp says in `error.type` when a prompt is too long."""
-    error = body.get("error") if isinstance(body, dict) else None
-    kind = error.get("type") if isinstance(error, dict) else None
-    return "context_overflow" if kind == "exceed_context_size_error" else "http_error"

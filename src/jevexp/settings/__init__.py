@@ -1,0 +1,55 @@
+"""The composed configuration as one frozen, validated object.
+
+Hydra and OmegaConf stop above here: everything else reads these models. Every key is listed, an
+unknown one is refused, and a secret appears only as the name of the environment variable that
+holds it. One file a group, and one a provider.
+"""
+
+from jevexp.settings.base import CacheType, EnvironmentVariable, Model, Name, Seconds, Sha256, Usd
+from jevexp.settings.dataset import Dataset, PinnedFile
+from jevexp.settings.fake import FakeBackend
+from jevexp.settings.llama_cpp import LlamaCppBackend, LlamaReadout, LlamaServer, LlamaTemplate
+from jevexp.settings.messages import explain, field_names, unknown_field
+from jevexp.settings.model import (
+    ChatTemplate,
+    ModelIdentity,
+    Quantization,
+    WeightFile,
+    Weights,
+    WeightsPackage,
+)
+from jevexp.settings.run import Caps, Harness, Pricing
+from jevexp.settings.settings import AnyBackend, Settings
+from jevexp.settings.tracking import Tracking
+
+__all__ = [
+    "AnyBackend",
+    "CacheType",
+    "Caps",
+    "ChatTemplate",
+    "Dataset",
+    "EnvironmentVariable",
+    "FakeBackend",
+    "Harness",
+    "LlamaCppBackend",
+    "LlamaReadout",
+    "LlamaServer",
+    "LlamaTemplate",
+    "Model",
+    "ModelIdentity",
+    "Name",
+    "PinnedFile",
+    "Pricing",
+    "Quantization",
+    "Seconds",
+    "Settings",
+    "Sha256",
+    "Tracking",
+    "Usd",
+    "WeightFile",
+    "Weights",
+    "WeightsPackage",
+    "explain",
+    "field_names",
+    "unknown_field",
+]

@@ -1,0 +1,71 @@
+"""Any GGUF model on any llama.cpp server."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from jevexp.settings.base import (
+    CacheType,
+    EnvironmentVariable,
+    Model,
+    Name,
+    Seconds,
+    is_plain_url,
+)
+
+
+class LlamaServer(Model):
+    """Where a llama.cpp server is, or how to start one.
+
+    With `base_url` an existing server is used. Without it a server is started for `gguf`, else for
+    the model's own weights; where the model has none here, the server at llama.cpp's default
+    address is used.
+    """
+
+    base_url: Annotated[str, Field(pattern=r"^https?://")] | None
+    gguf: str | None
+    key_env: EnvironmentVariable | None
+    context: Annotated[int, Field(ge=64)]
+    threads: Annotated[int, Field(ge=1)] | None
+    slots: Annotated[int, Field(ge=1)]
+    cache_type_k: CacheType
+    cache_type_v: CacheType
+    gpu_layers: Annotated[int, Field(ge=-1)]
+    start_timeout_s: Seconds
+
+    @model_validator(mode="after")
+    def _one_server(self) -> Self:
+        if self.base_url and self.gguf:
+            raise ValueError("gguf: base_url names a running server; give one of the two")
+        if self.base_url and not is_plain_url(self.base_url):
+            # Not shown: what makes it wrong may be a password.
+            raise ValueError(
+                "base_url: expected http(s)://HOST[:PORT][/PATH] without user, query or fragment; "
+                "an API key goes into the environment variable that key_env names"
+            )
+        return self
+
+
+class LlamaTemplate(Model):
+    """How a question becomes a prompt: options for the server's own chat template."""
+
+    kwargs: dict[str, Any]
+
+
+class LlamaReadout(Model):
+    """How the distribution is read; `bias` is added to every candidate's logit."""
+
+    bias: Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)]
+    extra_probs: Annotated[int, Field(ge=0, le=100)]
+
+
+class LlamaCppBackend(Model):
+    """Any GGUF model on any llama.cpp server, one next-token distribution a decision."""
+
+    kind: Literal["llama_cpp"]
+    name: Name
+    server: LlamaServer
+    template: LlamaTemplate
+    readout: LlamaReadout
+    connect_timeout_s: Seconds
+    request_timeout_s: Seconds

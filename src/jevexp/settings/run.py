@@ -1,0 +1,40 @@
+"""How a run is bounded, priced and run."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from jevexp.settings.base import Model, Name, Usd
+
+
+class Caps(Model):
+    """What a run may spend. `ledger` null: inside the run or the sweep."""
+
+    name: Name
+    cap_usd: Usd
+    reserve_usd: Usd
+    limit: Annotated[int, Field(ge=1)] | None
+    ledger: str | None
+    reason: str | None
+
+    @model_validator(mode="after")
+    def _reason_given(self) -> Self:
+        if self.reserve_usd == 0 and not self.reason:
+            raise ValueError("reason: reserving nothing needs a reason, which the manifest keeps")
+        return self
+
+
+class Pricing(Model):
+    """A route's list price in US dollars per million tokens; null means unknown."""
+
+    name: Name
+    input_per_m: Usd | None
+    output_per_m: Usd | None
+    basis: str | None
+    source: str | None
+
+
+class Harness(Model):
+    """Which implementation of the benchmark's protocol runs the tasks."""
+
+    name: Literal["native"]
