@@ -1,25 +1,25 @@
-"""Which class stands behind a configured backend."""
+"""Which class stands behind a configured backend; each is imported only when it is used."""
 
 from collections.abc import Iterable
 
 from jevexp.backends.protocol import Backend
 from jevexp.domain.task import Task
-from jevexp.settings import FakeBackend, LlamaCppBackend, ModelIdentity
+from jevexp.settings import AnyBackend, FakeBackend, LlamaCppBackend, ModelIdentity
 
 
-def make_backend(
-    settings: FakeBackend | LlamaCppBackend, model: ModelIdentity, tasks: Iterable[Task]
-) -> Backend:
+def make_backend(settings: AnyBackend, model: ModelIdentity, tasks: Iterable[Task]) -> Backend:
     """The configured provider, not opened yet.
 
     Raises:
-        InputError: a file that the provider needs cannot be used.
+        InputError: a file or a package that the provider needs cannot be used.
     """
-    if isinstance(settings, LlamaCppBackend):
-        from jevexp.backends.llama_cpp import LlamaCpp
+    match settings:
+        case FakeBackend():
+            from jevexp.backends.fake import Fake, answer_key
 
-        return LlamaCpp(settings, model)
-    from jevexp.backends.fake import Fake, answer_key
+            # The only one that is told the answers, since making them up is what it is for.
+            return Fake(settings, answer_key(tasks) if settings.mode == "noise" else {})
+        case LlamaCppBackend():
+            from jevexp.backends.llama_cpp import LlamaCpp
 
-    # The only provider that is told the answers, since making them up is what it is for.
-    return Fake(settings, answer_key(tasks) if settings.mode == "noise" else {})
+            return LlamaCpp(settings, model)

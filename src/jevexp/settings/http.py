@@ -1,0 +1,66 @@
+"""What providers behind an HTTP address share: where they are, who we are, how long we wait."""
+
+import ipaddress
+from typing import Annotated, Self
+from urllib.parse import urlsplit
+
+from pydantic import Field, model_validator
+
+from jevexp.settings.base import EnvironmentVariable, Model, Name, Seconds, is_plain_url
+
+HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
+
+
+class CommandServer(Model):
+    """A server that is started for the run; `{port}` in `command` becomes a free port."""
+
+    command: tuple[str, ...] | None
+    start_timeout_s: Seconds
+
+    @model_validator(mode="after")
+    def _has_port(self) -> Self:
+        if self.command is not None and not any("{port}" in word for word in self.command):
+            raise ValueError(
+                "command: holds no {port}; the server is told a free port in its place"
+            )
+        return self
+
+
+class HttpBackend(Model):
+    """Base of these providers' settings; either `base_url` or `server.command` says where."""
+
+    name: Name
+    base_url: str | None
+    key_env: EnvironmentVariable | None
+    header_env: dict[HeaderName, EnvironmentVariable]
+    allow_http: bool
+    connect_timeout_s: Seconds
+    timeout_s: Seconds
+    server: CommandServer
+
+    @model_validator(mode="after")
+    def _one_address(self) -> Self:
+        if (self.base_url is None) == (self.server.command is None):
+            raise ValueError("base_url: give either a running server's address or server.command")
+        if self.base_url is None:
+            return self
+        if not self.base_url.startswith(("http://", "https://")) or not is_plain_url(self.base_url):
+            # Not shown: what makes it wrong may be a password.
+            raise ValueError(
+                "base_url: expected http(s)://HOST[:PORT][/PATH] without user, query or fragment; "
+                "a key goes into the environment variable that key_env names"
+            )
+        if self.base_url.startswith("http://") and not (self.allow_http or _is_here(self.base_url)):
+            raise ValueError(
+                "base_url: plain http reaches another machine unprotected; use https, or set "
+                "allow_http=true in a network that you trust"
+            )
+        return self
+
+
+def _is_here(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
