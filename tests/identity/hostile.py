@@ -23,9 +23,19 @@ def main() -> None:
         except WeightsError as error:
             message = str(error)
         refused[name] = (time.process_time() - started, message)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    # Kilobytes, except on macOS.
-    print(json.dumps([refused, peak * (1 if sys.platform == "darwin" else 1024)]))
+    print(json.dumps([refused, _peak_bytes()]))
+
+
+def _peak_bytes() -> int:
+    """The most memory that this program had resident.
+
+    Linux hands `ru_maxrss` down from the process that started this one, which may be larger.
+    """
+    status = Path("/proc/self/status")
+    if status.is_file():
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
+        return int(line.split()[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 if __name__ == "__main__":
