@@ -4,8 +4,9 @@ import math
 
 import pytest
 
-from jevexp.backends.llama_cpp.candidates import Candidates
-from jevexp.backends.llama_cpp.prompt import message
+from jevexp.backends.candidates import Candidates
+from jevexp.backends.llama_cpp.tokens import LlamaTokenizer
+from jevexp.backends.prompt import message
 from jevexp.backends.transport import Transport
 from jevexp.domain.decision import Decision, Request
 from tests.live.conftest import Live
@@ -75,7 +76,7 @@ def test_remembered_candidates_are_those_of_the_prompt_at_hand(
     live: Live, request_: Request
 ) -> None:
     transport = Transport(live.url, None, 5.0, 60.0)
-    candidates = Candidates(transport)
+    candidates = Candidates(LlamaTokenizer(transport))
     for state in STATES:
         asked = message(Request(state, request_.question, "m"))
         turns = {"messages": [{"role": "user", "content": asked.content}]}

@@ -6,7 +6,7 @@ import math
 import pytest
 
 from jevexp.backends.llama_cpp import LlamaCpp
-from jevexp.backends.llama_cpp.prompt import without_thinking
+from jevexp.backends.prompt import without_thinking
 from jevexp.backends.protocol import Backend
 from jevexp.domain.decision import ProbsSource, Request
 from jevexp.domain.json import dumps

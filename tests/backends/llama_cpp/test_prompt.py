@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from jevexp.backends.llama_cpp.prompt import LETTERS, message
+from jevexp.backends.prompt import LETTERS, message
 from jevexp.domain.decision import Request
 from jevexp.domain.task import Question, Task
 from tests.support.llama import choice, noul, score

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from jevexp.backends.llama_cpp.candidates import Candidates
-from jevexp.backends.llama_cpp.prompt import MOST_OPTIONS, Message, message, without_thinking
+from jevexp.backends.candidates import Candidates
 from jevexp.backends.llama_cpp.readout import MISSING_BIAS, Readout, completion_body, read
+from jevexp.backends.llama_cpp.tokens import LlamaTokenizer
+from jevexp.backends.prompt import MOST_OPTIONS, Message, message, without_thinking
 from jevexp.backends.transport import Failure, Reply, Transport
 from jevexp.domain.decision import Decision, Request
 from jevexp.settings import LlamaReadout, LlamaTemplate
@@ -45,7 +46,7 @@ class Decider:
         self._readout = readout
         self._model = model
         self._route = dict(route or {})
-        self._candidates = Candidates(transport, self._route)
+        self._candidates = Candidates(LlamaTokenizer(transport, self._route))
 
     def decide(self, request: Request) -> Decision:
         """Ask once; every failure of the server is a decision that is not ok."""

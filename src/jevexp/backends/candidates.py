@@ -1,12 +1,22 @@
 """The token that each option's symbol is, where the prompt ends."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Protocol
 
-from jevexp.backends.transport import Failure, Transport
+from jevexp.backends.transport import Failure
 
 # What the ids depend on: the prompt's fixed end, its last token, the symbols.
 _Key = tuple[str, int | None, tuple[str, ...]]
+
+
+class Tokenizer(Protocol):
+    """A server's tokenizer."""
+
+    def __call__(self, text: str, *, special: bool = True) -> list[int]:
+        """The tokens of a prompt that is `text`; raises Failure.
+
+        With `special=False`, control tokens in it are read as plain text.
+        """
 
 
 class Candidates:
@@ -23,9 +33,8 @@ class Candidates:
     each two neighbours are an encoding. Learning the last token costs one request a prompt.
     """
 
-    def __init__(self, transport: Transport, route: Mapping[str, str] | None = None) -> None:
-        self._transport = transport
-        self._route = dict(route or {})
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokens = tokenizer
         self._ids: dict[_Key, tuple[int, ...]] = {}
         self._cut: dict[str, bool] = {}
 
@@ -68,15 +77,6 @@ class Candidates:
         if len(set(ids)) != len(ids):
             raise _not_one_token({"symbols": list(wanted), "ids": ids})
         return tuple(ids)
-
-    def _tokens(self, text: str, *, special: bool = True) -> list[int]:
-        # Specials at the start as in /completion, so that lengths and ends compare.
-        body = {"content": text, "add_special": True, "parse_special": special, **self._route}
-        reply = self._transport.post("/tokenize", body)
-        tokens = reply.body.get("tokens")
-        if not isinstance(tokens, list) or not all(type(token) is int for token in tokens):
-            raise Failure("bad_response", reply.status, {"endpoint": "/tokenize", "body": None})
-        return tokens
 
 
 def _not_one_token(found: dict[str, Any]) -> Failure:
