@@ -66,15 +66,20 @@ def comparison(runs: Sequence[tuple[Manifest, dict[str, Any] | None]]) -> Table:
     varying = _varying([manifest for manifest, _ in runs])
     for field in varying:
         table.add_column(field, overflow="fold")
-    for heading in ("valid", "accuracy", "Brier", "ECE", "MAE", "p50 s", "status"):
+    for heading in ("valid", "accuracy", "Brier", "ECE", "MAE", "p50 s", "identity", "status"):
         table.add_column(heading, justify="right")
     for index, (manifest, summary) in enumerate(runs):
         cells = [_overrides(manifest).get(field, "") for field in varying]
         metrics = _metrics(summary) if summary else [""] * 5
         valid = f"{manifest.counts.valid}/{manifest.counts.requested}"
         status = Text(manifest.status.value, style=_STYLE.get(manifest.status, "red"))
-        table.add_row(str(index), *map(Text, cells), valid, *metrics, status)
+        table.add_row(str(index), *map(Text, cells), valid, *metrics, _identity(manifest), status)
     return table
+
+
+def _identity(manifest: Manifest) -> Text:
+    verdict = manifest.identity["verdict"] if manifest.identity else ""
+    return Text(verdict.replace("_", " "), style="bold red" if verdict == "contradicted" else "")
 
 
 def _varying(manifests: Sequence[Manifest]) -> list[str]:
