@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from jevexp.backends.llama_cpp import LlamaCpp
-from jevexp.backends.server.managed import LOG_NAME
+from jevexp.backends.server.process import LOG_NAME
 from jevexp.domain.decision import Decision
 from jevexp.errors import InputError
 from tests.support.llama import backend_settings, model_identity, noul

@@ -8,6 +8,7 @@ holds it. One file a group, and one a provider.
 from jevexp.settings.base import CacheType, EnvironmentVariable, Model, Name, Seconds, Sha256, Usd
 from jevexp.settings.dataset import Dataset, PinnedFile
 from jevexp.settings.fake import FakeBackend
+from jevexp.settings.http import HttpBackend, ServerCommand
 from jevexp.settings.llama_cpp import LlamaCppBackend, LlamaReadout, LlamaServer, LlamaTemplate
 from jevexp.settings.messages import explain, field_names, unknown_field
 from jevexp.settings.model import (
@@ -31,6 +32,7 @@ __all__ = [
     "EnvironmentVariable",
     "FakeBackend",
     "Harness",
+    "HttpBackend",
     "LlamaCppBackend",
     "LlamaReadout",
     "LlamaServer",
@@ -42,6 +44,7 @@ __all__ = [
     "Pricing",
     "Quantization",
     "Seconds",
+    "ServerCommand",
     "Settings",
     "Sha256",
     "Tracking",

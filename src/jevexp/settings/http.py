@@ -11,8 +11,8 @@ from jevexp.settings.base import EnvironmentVariable, Model, Name, Seconds, is_p
 HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
 
 
-class CommandServer(Model):
-    """A server that is started for the run; `{port}` in `command` becomes a free port."""
+class ServerCommand(Model):
+    """How a server is started for the run; `{port}` in `command` becomes a free port."""
 
     command: tuple[str, ...] | None
     start_timeout_s: Seconds
@@ -36,13 +36,19 @@ class HttpBackend(Model):
     allow_http: bool
     connect_timeout_s: Seconds
     timeout_s: Seconds
-    server: CommandServer
+    server: ServerCommand
 
     @model_validator(mode="after")
     def _one_address(self) -> Self:
         if (self.base_url is None) == (self.server.command is None):
             raise ValueError("base_url: give either a running server's address or server.command")
         if self.base_url is None:
+            if self.key_env is not None or self.header_env:
+                # It would write into the run's directory, as a server's log is part of a run.
+                raise ValueError(
+                    "key_env: a server that is started here is asked without key and headers; set "
+                    "key_env=null and header_env={}"
+                )
             return self
         if not self.base_url.startswith(("http://", "https://")) or not is_plain_url(self.base_url):
             # Not shown: what makes it wrong may be a password.

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from jevexp.backends.server import managed
-from jevexp.backends.server.managed import ManagedServer, last_words
+from jevexp.backends.server.managed import ManagedServer
+from jevexp.backends.server.process import last_words
 from jevexp.errors import InputError
 from tests.support.llama import backend_settings
 

@@ -5,7 +5,6 @@ the parent is gone. Standard output carries one line back, the address. Everythi
 prints goes to standard error.
 """
 
-import ctypes
 import json
 import os
 import signal
@@ -13,14 +12,16 @@ import sys
 import threading
 from typing import Any
 
-PR_SET_PDEATHSIG = 1
+from jevexp.backends.server.lifeline import die_with, wait_for_end_of_input
 
 
 def main() -> None:
     """Serve until standard input ends."""
     announce = _keep_stdout_for_the_address()
     asked = json.loads(sys.stdin.readline())
-    _die_with(asked["parent"])
+    # The end of standard input is only noticed while Python runs, and loading a model is one long
+    # native call.
+    die_with(asked["parent"], signal.SIGKILL)
     threading.Thread(target=_exit_at_end_of_input, daemon=True).start()
     server = _start(asked)
     os.write(announce, f"{server.listening_address}\n".encode())
@@ -35,22 +36,8 @@ def _keep_stdout_for_the_address() -> int:
     return announce
 
 
-def _die_with(parent: int | None) -> None:
-    """Have Linux kill this process together with its parent.
-
-    The end of standard input says the same everywhere, but is only noticed while Python runs, and
-    loading a model is one long native call.
-    """
-    if parent is None or not sys.platform.startswith("linux"):
-        return
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:
-        os._exit(1)
-
-
 def _exit_at_end_of_input() -> None:
-    while os.read(0, 4096):
-        pass
+    wait_for_end_of_input()
     os._exit(0)
 
 

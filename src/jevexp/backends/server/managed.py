@@ -1,25 +1,19 @@
 """Starting a llama.cpp server, knowing when it is ready, and never leaving it behind."""
 
-import os
-import re
 import selectors
 import subprocess
 import sys
-import threading
 import time
 from contextlib import suppress
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
+from jevexp.backends.server.lifeline import parent_to_name
+from jevexp.backends.server.process import LOG_NAME, end, last_words
 from jevexp.domain.json import dumps
 from jevexp.errors import InputError
 from jevexp.settings import LlamaServer
-
-LOG_NAME = "server.log"
-_STOP_TIMEOUT_S = 3.0
-# How a line of llama.cpp's log begins: a clock, then the level.
-_ERROR = re.compile(r"[\d.]+ E +")
 
 
 class ManagedServer:
@@ -69,24 +63,12 @@ class ManagedServer:
     def stop(self) -> None:
         """End the server, politely first; harmless when there is none."""
         process, self._process = self._process, None
-        if process is None:
-            return
-        process.terminate()
-        try:
-            process.wait(_STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        finally:
-            for stream in (process.stdin, process.stdout):
-                if stream is not None:
-                    stream.close()
+        if process is not None:
+            end(process)
 
     def _launch(self, log: Path) -> None:
-        # Linux ties the child to the thread that starts it, which may end before the process does.
-        lasting = threading.current_thread() is threading.main_thread()
         asked = {
-            "parent": os.getpid() if lasting else None,
+            "parent": parent_to_name(),
             "gguf": str(self._gguf.resolve()),
             "alias": self._alias,
             **self._settings.model_dump(
@@ -132,14 +114,3 @@ class ManagedServer:
                     )
                 line += piece
         return line.decode().strip()
-
-
-def last_words(log: Path, start: int = 0) -> str:
-    """Why a server gave up, from its log after byte `start`: one line without clock and level."""
-    with log.open("rb") as file:
-        file.seek(start)
-        lines = file.read().decode(errors="replace").splitlines()
-    lines = [line.strip() for line in lines if line.strip()]
-    # llama.cpp names the cause first and then every caller that failed with it.
-    errors = [_ERROR.sub("", line) for line in lines if _ERROR.match(line)]
-    return (errors or lines[-1:] or ["it wrote nothing"])[0][:300]

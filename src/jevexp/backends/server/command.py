@@ -1,0 +1,144 @@
+"""Starting any server from a command, knowing when it answers, and never leaving it behind."""
+
+import shutil
+import socket
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from jevexp.backends.server.lifeline import parent_to_name
+from jevexp.backends.server.process import LOG_NAME, end, last_words
+from jevexp.backends.transport import Failure, Transport
+from jevexp.domain.json import dumps
+from jevexp.errors import InputError
+from jevexp.settings import ServerCommand
+
+_POLL_S = 0.05
+# A server that takes the connection and is silent is asked again.
+_ANSWER_S = 2.0
+_LOADING = 503
+
+
+class CommandServer:
+    """One server, started from the configured command on a port of 127.0.0.1 that is free.
+
+    It has a session of its own, so that a terminal's Ctrl-C reaches only us and the run can end
+    in order. It ends with `stop`, and also when this process ends in any way; so do the processes
+    that it started, as long as they stay in its process group.
+    """
+
+    def __init__(self, settings: ServerCommand) -> None:
+        self._settings = settings
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log_start = 0
+
+    @property
+    def pid(self) -> int | None:
+        """The server's process group, or None when there is none."""
+        return self._process.pid if self._process else None
+
+    def start(self, log_directory: Path) -> str:
+        """Start the server and wait until it answers; returns its base URL.
+
+        Its `/health` may say with HTTP 503 that it is still loading; any other answer counts.
+
+        Raises:
+            InputError: no command, no such program, or the server ended or took too long.
+        """
+        if not self._settings.command:
+            raise InputError("backend.server.command: missing; give the command that starts it")
+        port = _free_port()
+        command = [word.replace("{port}", str(port)) for word in self._settings.command]
+        command[0] = _program(command[0])
+        log = log_directory / LOG_NAME
+        url = f"http://127.0.0.1:{port}"
+        try:
+            self._launch(command, log)
+            self._wait(url, log)
+        except BaseException:
+            self.stop()
+            raise
+        return url
+
+    def stop(self) -> None:
+        """End the server, politely first; harmless when there is none."""
+        process, self._process = self._process, None
+        if process is not None:
+            end(process)
+
+    def _launch(self, command: Sequence[str], log: Path) -> None:
+        with log.open("ab") as output:
+            self._log_start = output.tell()
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "jevexp.backends.server.guard"],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                bufsize=0,
+            )
+        assert self._process.stdin is not None  # noqa: S101 - for the type checker
+        asked = {"parent": parent_to_name(), "command": command}
+        # A guard that is gone already is reported by the log, not by this pipe.
+        with suppress(BrokenPipeError):
+            self._process.stdin.write(dumps(asked).encode() + b"\n")
+
+    def _wait(self, url: str, log: Path) -> None:
+        deadline = time.monotonic() + self._settings.start_timeout_s
+        transport = Transport(url, None, _ANSWER_S, _ANSWER_S)
+        try:
+            while True:
+                answered = _answers(transport)
+                self._check_running(log)
+                if answered:
+                    return
+                if time.monotonic() > deadline:
+                    raise InputError(
+                        f"backend.server.start_timeout_s: {self._name} did not answer within "
+                        f"{self._settings.start_timeout_s:g} s; see {log}"
+                    )
+                time.sleep(_POLL_S)
+        finally:
+            transport.close()
+
+    def _check_running(self, log: Path) -> None:
+        # Also after an answer, which may be another program's that took the port.
+        if self._process is None or self._process.poll() is not None:
+            raise InputError(
+                f"backend.server.command: {self._name} ended while starting: "
+                f"{last_words(log, self._log_start)}; see {log}"
+            )
+
+    @property
+    def _name(self) -> str:
+        return Path((self._settings.command or ("",))[0]).name
+
+
+def _program(name: str) -> str:
+    """Where a command's program is: beside our own Python, which may not be on the path, first."""
+    for path in (sysconfig.get_path("scripts"), None):
+        if found := shutil.which(name, path=path):
+            return found
+    raise InputError(
+        f"backend.server.command: no such program: {name}; install it into this environment, or "
+        "give its path"
+    )
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _answers(transport: Transport) -> bool:
+    try:
+        transport.get("/health")
+    except Failure as failure:
+        return failure.status is not None and failure.status != _LOADING
+    return True

@@ -1,0 +1,40 @@
+"""A started server seen from here: how it is ended, and why it gave up."""
+
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+LOG_NAME = "server.log"
+_STOP_TIMEOUT_S = 3.0
+# How a line of llama.cpp's log begins: a clock, then the level.
+_ERROR = re.compile(r"[\d.]+ E +")
+
+
+def end(process: "subprocess.Popen[bytes]") -> None:
+    """End a server that leads its process group, politely first, and close our ends of its pipes.
+
+    What is left after that is killed with its whole group.
+    """
+    process.terminate()
+    try:
+        process.wait(_STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    finally:
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                stream.close()
+
+
+def last_words(log: Path, start: int = 0) -> str:
+    """Why a server gave up, from its log after byte `start`: one line without clock and level."""
+    with log.open("rb") as file:
+        file.seek(start)
+        lines = file.read().decode(errors="replace").splitlines()
+    lines = [line.strip() for line in lines if line.strip()]
+    # llama.cpp names the cause first and then every caller that failed with it.
+    errors = [_ERROR.sub("", line) for line in lines if _ERROR.match(line)]
+    return (errors or lines[-1:] or ["it wrote nothing"])[0][:300]

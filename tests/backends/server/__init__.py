@@ -1,0 +1,1 @@
+"""Servers that are started from a command: tests with real processes."""
