@@ -51,6 +51,31 @@ def test_a_sweep_compares_its_runs_and_shares_one_ledger(
     assert accuracies[0] < accuracies[2] == 1.0
 
 
+# MLflow's database layer warns about what it uses itself.
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+def test_parallel_runs_share_a_tracking_database_that_none_of_them_found(workplace: Path) -> None:
+    done = jevexp(
+        "-m",
+        "dataset=demo",
+        "caps=smoke",
+        "backend.seed=1,2,3,4",
+        "hydra/launcher=joblib",
+        "hydra.launcher.n_jobs=2",
+        cwd=workplace,
+    )
+
+    assert done.status == 0, done.out + done.err
+    assert "warning" not in done.out
+    from mlflow import MlflowClient
+
+    client = MlflowClient(f"sqlite:///{workplace}/outputs/mlflow.db")
+    runs = client.search_runs([client.get_experiment_by_name("jevexp").experiment_id])
+    assert [run.info.status for run in runs] == ["FINISHED"] * 4
+    assert {run.data.params["backend.seed"] for run in runs} == {"1", "2", "3", "4"}
+    assert {run.data.tags["jev.sweep"] for run in runs} == {only_sweep(workplace).name}
+    assert all(run.info.run_id in done.out for run in runs)
+
+
 def test_a_failing_run_does_not_stop_the_others(workplace: Path) -> None:
     (workplace / "failing.json").write_text(json.dumps([{"error": "timeout"}] * 3))
     own = workplace / "mine/backend"
