@@ -214,11 +214,11 @@ class _Attempt:
             stack.callback(backend.close)
             with interrupts.waiting():
                 backend.open(self.directory.path)
+            with interrupts.waiting():
+                session_model = self._identify(backend.describe())
             ledger_path = self.launch.ledger(settings.caps.ledger)
             ledger = stack.enter_context(_open_ledger(ledger_path, settings.caps.cap_usd))
             stack.callback(_read_charges, ledger, self.journal)
-            with interrupts.waiting():
-                session_model = self._identify(backend.describe())
             observer.started(self.plan)
             stack.callback(observer.finished)
             runner = Runner(

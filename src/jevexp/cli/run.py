@@ -108,5 +108,10 @@ def job(config: DictConfig) -> None:
         # Somebody else took the directory, or changed a file since the command line was checked.
         console.print(f"{launch.directory.name}: {error}", markup=False)
         return
+    except OSError as error:
+        # The disk is full or gone: even the last manifest could not be written.
+        reason = f"{error.strerror}; what was written until then is kept"
+        console.print(f"{launch.directory}: {reason}", markup=False)
+        return
     if outcome.signal:
         raise outcome.signal
