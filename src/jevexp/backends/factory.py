@@ -4,7 +4,13 @@ from collections.abc import Iterable
 
 from jevexp.backends.protocol import Backend
 from jevexp.domain.task import Task
-from jevexp.settings import AnyBackend, FakeBackend, LlamaCppBackend, ModelIdentity
+from jevexp.settings import (
+    AnyBackend,
+    FakeBackend,
+    JudgevetBackend,
+    LlamaCppBackend,
+    ModelIdentity,
+)
 
 
 def make_backend(settings: AnyBackend, model: ModelIdentity, tasks: Iterable[Task]) -> Backend:
@@ -23,3 +29,7 @@ def make_backend(settings: AnyBackend, model: ModelIdentity, tasks: Iterable[Tas
             from jevexp.backends.llama_cpp import LlamaCpp
 
             return LlamaCpp(settings, model)
+        case JudgevetBackend():
+            from jevexp.backends.judgevet import Judgevet
+
+            return Judgevet(settings, model)

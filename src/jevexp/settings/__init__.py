@@ -9,6 +9,7 @@ from jevexp.settings.base import CacheType, EnvironmentVariable, Model, Name, Se
 from jevexp.settings.dataset import Dataset, PinnedFile
 from jevexp.settings.fake import FakeBackend
 from jevexp.settings.http import HttpBackend, ServerCommand
+from jevexp.settings.judgevet import JudgevetBackend, TypevetSession
 from jevexp.settings.llama_cpp import LlamaCppBackend, LlamaReadout, LlamaServer, LlamaTemplate
 from jevexp.settings.messages import explain, field_names, unknown_field
 from jevexp.settings.model import (
@@ -33,6 +34,7 @@ __all__ = [
     "FakeBackend",
     "Harness",
     "HttpBackend",
+    "JudgevetBackend",
     "LlamaCppBackend",
     "LlamaReadout",
     "LlamaServer",
@@ -48,6 +50,7 @@ __all__ = [
     "Settings",
     "Sha256",
     "Tracking",
+    "TypevetSession",
     "Usd",
     "WeightFile",
     "Weights",

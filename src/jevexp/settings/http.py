@@ -50,18 +50,27 @@ class HttpBackend(Model):
                     "key_env=null and header_env={}"
                 )
             return self
-        if not self.base_url.startswith(("http://", "https://")) or not is_plain_url(self.base_url):
-            # Not shown: what makes it wrong may be a password.
-            raise ValueError(
-                "base_url: expected http(s)://HOST[:PORT][/PATH] without user, query or fragment; "
-                "a key goes into the environment variable that key_env names"
-            )
-        if self.base_url.startswith("http://") and not (self.allow_http or _is_here(self.base_url)):
-            raise ValueError(
-                "base_url: plain http reaches another machine unprotected; use https, or set "
-                "allow_http=true in a network that you trust"
-            )
+        check_address(self.base_url, allow_http=self.allow_http)
         return self
+
+
+def check_address(base_url: str, *, allow_http: bool) -> None:
+    """Refuse an address that is none, or that a key must not be sent to.
+
+    Raises:
+        ValueError: the message begins with `base_url`, as our validators' messages do.
+    """
+    if not base_url.startswith(("http://", "https://")) or not is_plain_url(base_url):
+        # Not shown: what makes it wrong may be a password.
+        raise ValueError(
+            "base_url: expected http(s)://HOST[:PORT][/PATH] without user, query or fragment; "
+            "a key goes into the environment variable that key_env names"
+        )
+    if base_url.startswith("http://") and not (allow_http or _is_here(base_url)):
+        raise ValueError(
+            "base_url: plain http reaches another machine unprotected; use https, or set "
+            "allow_http=true in a network that you trust"
+        )
 
 
 def _is_here(url: str) -> bool:

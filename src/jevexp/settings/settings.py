@@ -9,12 +9,13 @@ from jevexp.domain.json import dumps
 from jevexp.settings.base import Model
 from jevexp.settings.dataset import Dataset
 from jevexp.settings.fake import FakeBackend
+from jevexp.settings.judgevet import JudgevetBackend
 from jevexp.settings.llama_cpp import LlamaCppBackend
 from jevexp.settings.model import ModelIdentity
 from jevexp.settings.run import Caps, Harness, Pricing
 from jevexp.settings.tracking import Tracking
 
-AnyBackend = FakeBackend | LlamaCppBackend
+AnyBackend = FakeBackend | LlamaCppBackend | JudgevetBackend
 Backend = Annotated[AnyBackend, Field(discriminator="kind")]
 
 

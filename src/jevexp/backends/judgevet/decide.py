@@ -1,0 +1,111 @@
+"""One decision: ask the provider once, check its answer, keep what was exchanged."""
+
+from typing import Any
+
+from jevexp.backends.judgevet.answers import (
+    WrongAnswer,
+    read_answer,
+    response_json,
+    token_counts,
+    typed_question,
+)
+from jevexp.backends.judgevet.exchange import Exchange
+from jevexp.backends.judgevet.failures import failure_of
+from jevexp.backends.judgevet.providers import Provider
+from jevexp.domain.decision import Decision, Request
+from jevexp.domain.json import dumps
+
+_SHORTEST_SECRET = 8
+
+
+class Decider:
+    """Decides through one open provider; nothing that repeats `key` is kept."""
+
+    def __init__(self, provider: Provider, key: str | None) -> None:
+        self._provider = provider
+        # Shorter ones, such as "none", occur in honest answers.
+        self._key = key if key and len(key) >= _SHORTEST_SECRET else None
+
+    def decide(self, request: Request) -> Decision:
+        """Ask once; every declared error of judgevet's is a decision that is not ok."""
+        options = len(request.question.options)
+        most = self._provider.most_options
+        if not options:
+            return Decision(ok=False, model=self._asked(request), error="options_unknown")
+        if most is not None and options > most:
+            return Decision(ok=False, model=self._asked(request), error="too_many_options")
+        return self._ask(request)
+
+    def _ask(self, request: Request) -> Decision:
+        from judgevet import JudgevetError
+
+        question = request.question
+        response = None
+        if self._provider.transport is not None:
+            self._provider.transport.last = None
+        try:
+            response = self._provider.port.system_one(
+                request.state, {"decision": typed_question(question)}, self._asked(request)
+            )
+            probs = read_answer(question, response)
+        except WrongAnswer as wrong:
+            return self._failure(request, wrong.code, self._status(), response)
+        except JudgevetError as error:
+            code, status = failure_of(error, self._exchange)
+            return self._failure(request, code, status, None)
+        model = response.model
+        kept = self._received(response)
+        if self._repeats_key([model, kept]):
+            return self._failure(request, "bad_response", self._status(), None)
+        receipts = (getattr(response, "receipts", None) or {}).get("decision")
+        return Decision(
+            ok=True,
+            model=model if isinstance(model, str) and model else self._asked(request),
+            probs=probs,
+            status_code=self._status(),
+            usage=token_counts(response),
+            request=self._sent(request),
+            response=kept,
+            runtime=dict(receipts) if receipts else None,
+        )
+
+    def _failure(self, request: Request, code: str, status: int | None, response: Any) -> Decision:
+        kept = self._received(response)
+        return Decision(
+            ok=False,
+            model=self._asked(request),
+            error=code,
+            status_code=status,
+            request=self._sent(request),
+            response={"withheld": "it repeats the key"} if self._repeats_key(kept) else kept,
+        )
+
+    def _asked(self, request: Request) -> str:
+        """The model that the provider is asked for: its own, where it only has one."""
+        return self._provider.model or request.model
+
+    @property
+    def _exchange(self) -> Exchange | None:
+        transport = self._provider.transport
+        return transport.last if transport is not None else None
+
+    def _status(self) -> int | None:
+        return self._exchange.status if self._exchange is not None else None
+
+    def _sent(self, request: Request) -> dict[str, Any]:
+        exchange = self._exchange
+        return request.wire() | ({"sent": exchange.sent_json()} if exchange is not None else {})
+
+    def _received(self, response: Any) -> dict[str, Any] | None:
+        """The provider's response, and the body that it was made from, as far as there are any."""
+        exchange = self._exchange
+        kept = response_json(response) if response is not None else {}
+        if exchange is not None:
+            kept |= exchange.received_json()
+        return kept or None
+
+    def _repeats_key(self, value: Any) -> bool:
+        if self._key is None:
+            return False
+        text = dumps(value)
+        return self._key in text or dumps(self._key)[1:-1] in text

@@ -1,0 +1,152 @@
+"""A provider as the settings name it, open until its context ends."""
+
+import importlib
+import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from jevexp.backends.judgevet.environment import environment, with_key
+from jevexp.backends.judgevet.exchange import OneShot
+from jevexp.errors import InputError
+from jevexp.settings import JudgevetBackend
+
+# judgevet's adapter insists on a key, also for servers that want none.
+_NO_KEY = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """An open provider.
+
+    Attributes:
+        port: has judgevet's `system_one(state, questions, model)`.
+        model: what the provider calls its model before it is asked, or None.
+        most_options: how many options a question may have, or None.
+        transport: what its requests pass through, or None.
+    """
+
+    port: Any
+    model: str | None = None
+    most_options: int | None = None
+    transport: OneShot | None = None
+
+
+@contextmanager
+def http_provider(settings: JudgevetBackend, alias: str, key: str | None) -> Iterator[Provider]:
+    """The adapter of judgevet itself, told not to repeat a request."""
+    import httpx2
+    from judgevet import HTTPSystemOneAdapter, RetryPolicy
+
+    url = settings.base_url or ""
+    transport: Any = OneShot(httpx2, url, settings.timeout_s)
+    with HTTPSystemOneAdapter(
+        api_key=key or _NO_KEY,
+        base_url=url,
+        default_model=alias,
+        transport=transport,
+        timeout_seconds=settings.timeout_s,
+        retry=RetryPolicy(max_attempts=1),
+    ) as port:
+        yield Provider(port, transport=transport)
+
+
+@contextmanager
+def typevet_provider(settings: JudgevetBackend, alias: str, key: str | None) -> Iterator[Provider]:
+    """A typevet session behind judgevet's interface.
+
+    Raises:
+        InputError: the session cannot be opened.
+    """
+    from typevet.adapters.inbound.judgevet import DEFAULT_MAX_CHOICE_OPTIONS, TypevetSystemOnePort
+
+    fake = settings.typevet.backend == "fake"
+    transport = None if fake else OneShot(httpx, settings.base_url or "", settings.timeout_s)
+    with _session(settings, with_key(environment(settings, alias), key), transport) as session:
+        yield Provider(
+            TypevetSystemOnePort(session.port),
+            # The others only repeat what they are asked for.
+            model=session.model if fake else None,
+            most_options=DEFAULT_MAX_CHOICE_OPTIONS,
+            transport=transport,
+        )
+
+
+@contextmanager
+def _session(
+    settings: JudgevetBackend, variables: dict[str, str], transport: OneShot | None
+) -> Iterator[Any]:
+    from typevet.adapters.inbound.backend_settings import open_judgment
+    from typevet.adapters.outbound.gemma import ChatMLThinkingFraming
+    from typevet.domain.errors import BackendHttpError, GenerationError
+
+    framing = ChatMLThinkingFraming() if settings.typevet.framing else None
+    opening = open_judgment(variables, transport=transport, framing=framing)
+    try:
+        session = opening.__enter__()
+    except BackendHttpError as error:
+        raise InputError(
+            f"backend.base_url: {settings.base_url} is not usable: HTTP {error.status_code}"
+            f"{_key_hint(settings, error.status_code)}"
+        ) from error
+    except GenerationError as error:
+        found = transport.last.failure if transport and transport.last else None
+        reason = "it does not answer as typevet expects" if found is None else found
+        raise InputError(
+            f"backend.base_url: {settings.base_url} is not usable: {reason}"
+        ) from error
+    except ValueError as error:
+        # typevet's own words: it names variables and templates, and shows no value.
+        raise InputError(f"backend.typevet: {' '.join(str(error).split())}") from error
+    try:
+        yield session
+    finally:
+        opening.__exit__(None, None, None)
+
+
+def _key_hint(settings: JudgevetBackend, status: int) -> str:
+    if status not in (401, 403):
+        return ""
+    if settings.key_env is None:
+        return "; set backend.key_env to the environment variable that holds its key"
+    return f"; check the key in the environment variable {settings.key_env}"
+
+
+@contextmanager
+def factory_provider(path: str) -> Iterator[Provider]:
+    """The provider that the callable at `path` makes. This runs code that the settings name.
+
+    Raises:
+        InputError: there is no such callable, it fails, or it makes no judgevet provider.
+    """
+    made = _called(path)
+    scope = made if hasattr(made, "__enter__") and hasattr(made, "__exit__") else None
+    port = made if scope is None else scope.__enter__()
+    try:
+        system_one = getattr(port, "system_one", None)
+        if not callable(system_one) or inspect.iscoroutinefunction(system_one):
+            raise InputError(
+                f"backend.factory: {path} made a {type(port).__name__}, which has no synchronous "
+                "system_one(state, questions, model); return a judgevet SystemOnePort"
+            )
+        yield Provider(port)
+    finally:
+        if scope is not None:
+            scope.__exit__(None, None, None)
+
+
+def _called(path: str) -> Any:
+    module, _, attribute = path.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for name in attribute.split("."):
+            found = getattr(found, name)
+        return found()
+    except Exception as error:  # somebody else's code may raise anything
+        raise InputError(
+            f"backend.factory: {path} cannot be used: {type(error).__name__}; "
+            f'see python -c "from {module} import {attribute.partition(".")[0]}"'
+        ) from error
