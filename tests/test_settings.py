@@ -23,6 +23,8 @@ GROUPS = ("backend", "caps", "dataset", "experiment", "harness", "model", "prici
 NEEDED = {
     "dataset=local": ["dataset.path=tasks.jsonl"],
     "model=unclaimed": ["model.alias=mine"],
+    "backend=python": ["backend.factory='my_model:make'"],
+    "backend=replay": ["backend.run=earlier"],
 }
 
 

@@ -6,6 +6,7 @@ repeat what they were told; all others ignore that.
 """
 
 import json
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -16,10 +17,14 @@ import pytest
 from jevexp.backends.fake import Fake, answer_key
 from jevexp.backends.llama_cpp import LlamaCpp
 from jevexp.backends.protocol import Backend
+from jevexp.backends.python_factory import make_python
+from jevexp.backends.replay import Replay
 from jevexp.domain.decision import Request
-from jevexp.settings import FakeBackend
+from jevexp.domain.task import Task
+from jevexp.settings import FakeBackend, PythonBackend
 from tests.contract.questions import TASKS
 from tests.support.llama import backend_settings, model_identity
+from tests.support.replays import ask, replay_settings, write_answers
 from tests.support.scripted_llama import scripted_llama
 from tests.support.tiny_gguf import write_tiny_gguf
 
@@ -85,10 +90,68 @@ def llama_cpp_tiny(folder: Path, requests: Sequence[Request]) -> Iterator[Backen
     yield LlamaCpp(backend_settings(gguf=str(gguf)), model_identity())
 
 
+@contextmanager
+def python_object(folder: Path, requests: Sequence[Request]) -> Iterator[Backend]:
+    """A person's own backend."""
+    del folder, requests
+    yield _own("tests.support.own_model:Own")
+
+
+@contextmanager
+def python_function(folder: Path, requests: Sequence[Request]) -> Iterator[Backend]:
+    """A person's own function."""
+    del folder, requests
+    yield _own("tests.support.own_model:function")
+
+
+def _own(factory: str) -> Backend:
+    options = {"top": 0.9}
+    return make_python(
+        PythonBackend(kind="python", name="python", factory=factory, options=options)
+    )
+
+
+@contextmanager
+def replay_run(folder: Path, requests: Sequence[Request]) -> Iterator[Backend]:
+    """What the fake answered in an earlier run; it decides nothing itself."""
+    tasks = [_task(str(number), request) for number, request in enumerate(requests)]
+    earlier = Path(tempfile.mkdtemp(dir=folder)) / "run"
+    ask(earlier, [task for task in tasks if task], _fake("uniform"), model="m-1")
+    yield Replay(replay_settings(run=earlier))
+
+
+def _task(name: str, request: Request) -> Task | None:
+    """A task that asks this; None where it names no options to be its labels."""
+    if not request.question.options:
+        return None
+    return Task(
+        id=name,
+        family="earlier",
+        state=request.state,
+        question=request.question,
+        labels=request.question.options,
+        expected=None,
+        split="public",
+    )
+
+
+@contextmanager
+def replay_answers(folder: Path, requests: Sequence[Request]) -> Iterator[Backend]:
+    """Answers from a file, and one to a question that nobody asks."""
+    spare = Request.of(TASKS[0].model_copy(update={"state": "spare"}), "m-1")
+    answers = [(request, _scripted_answer(request)) for request in (spare, *requests)]
+    path = write_answers(folder / "answers.jsonl", answers)
+    yield Replay(replay_settings(answers=path))
+
+
 BACKENDS = [
     pytest.param(fake_uniform, id="fake, uniform"),
     pytest.param(fake_noise, id="fake, noise"),
     pytest.param(fake_script, id="fake, script"),
+    pytest.param(python_object, id="python, object"),
+    pytest.param(python_function, id="python, function"),
+    pytest.param(replay_run, id="replay, run"),
+    pytest.param(replay_answers, id="replay, answers"),
     pytest.param(llama_cpp_scripted, id="llama_cpp, scripted server"),
     # Real servers: one entry each, marked live.
     pytest.param(llama_cpp_tiny, id="llama_cpp, tiny model", marks=pytest.mark.live),

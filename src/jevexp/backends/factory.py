@@ -10,10 +10,14 @@ from jevexp.settings import (
     JudgevetBackend,
     LlamaCppBackend,
     ModelIdentity,
+    PythonBackend,
+    ReplayBackend,
 )
 
 
-def make_backend(settings: AnyBackend, model: ModelIdentity, tasks: Iterable[Task]) -> Backend:
+def make_backend(  # noqa: PLR0911 - one a provider
+    settings: AnyBackend, model: ModelIdentity, tasks: Iterable[Task]
+) -> Backend:
     """The configured provider, not opened yet.
 
     Raises:
@@ -29,6 +33,14 @@ def make_backend(settings: AnyBackend, model: ModelIdentity, tasks: Iterable[Tas
             from jevexp.backends.llama_cpp import LlamaCpp
 
             return LlamaCpp(settings, model)
+        case PythonBackend():
+            from jevexp.backends.python_factory import make_python
+
+            return make_python(settings)
+        case ReplayBackend():
+            from jevexp.backends.replay import Replay
+
+            return Replay(settings)
         case JudgevetBackend():
             from jevexp.backends.judgevet import Judgevet
 

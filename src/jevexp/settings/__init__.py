@@ -20,6 +20,8 @@ from jevexp.settings.model import (
     Weights,
     WeightsPackage,
 )
+from jevexp.settings.python_factory import PythonBackend
+from jevexp.settings.replay import ReplayBackend
 from jevexp.settings.run import Caps, Harness, Pricing
 from jevexp.settings.settings import AnyBackend, Settings
 from jevexp.settings.tracking import Tracking
@@ -44,7 +46,9 @@ __all__ = [
     "Name",
     "PinnedFile",
     "Pricing",
+    "PythonBackend",
     "Quantization",
+    "ReplayBackend",
     "Seconds",
     "ServerCommand",
     "Settings",

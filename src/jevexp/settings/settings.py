@@ -1,9 +1,9 @@
 """One run, completely described."""
 
 import hashlib
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from jevexp.domain.json import dumps
 from jevexp.settings.base import Model
@@ -12,10 +12,12 @@ from jevexp.settings.fake import FakeBackend
 from jevexp.settings.judgevet import JudgevetBackend
 from jevexp.settings.llama_cpp import LlamaCppBackend
 from jevexp.settings.model import ModelIdentity
+from jevexp.settings.python_factory import PythonBackend
+from jevexp.settings.replay import ReplayBackend
 from jevexp.settings.run import Caps, Harness, Pricing
 from jevexp.settings.tracking import Tracking
 
-AnyBackend = FakeBackend | LlamaCppBackend | JudgevetBackend
+AnyBackend = FakeBackend | LlamaCppBackend | JudgevetBackend | PythonBackend | ReplayBackend
 Backend = Annotated[AnyBackend, Field(discriminator="kind")]
 
 
@@ -31,6 +33,16 @@ class Settings(Model):
     tracking: Tracking
     identity: Literal["strict", "record"]
     outputs: Annotated[str, Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _replayed_for_nothing(self) -> Self:
+        if self.backend.kind == "replay" and (
+            self.pricing.input_per_m or self.pricing.output_per_m
+        ):
+            raise ValueError(
+                "pricing: a replay costs nothing; use pricing=unknown or pricing=local"
+            )
+        return self
 
     def resolved(self) -> dict[str, Any]:
         """The configuration as plain JSON, every default filled in."""

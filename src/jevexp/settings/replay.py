@@ -1,0 +1,22 @@
+"""Answers that were given before."""
+
+from typing import Literal, Self
+
+from pydantic import model_validator
+
+from jevexp.settings.base import Model, Name
+
+
+class ReplayBackend(Model):
+    """Answers from an earlier run's directory, or from a JSON Lines file of answers."""
+
+    kind: Literal["replay"]
+    name: Name
+    run: str | None
+    answers: str | None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if (self.run is None) == (self.answers is None):
+            raise ValueError("run: give either backend.run=DIR or backend.answers=FILE")
+        return self
