@@ -12,6 +12,7 @@ from jevexp.settings import (
     ModelIdentity,
     PythonBackend,
     ReplayBackend,
+    SystemOneBackend,
 )
 
 
@@ -45,3 +46,7 @@ def make_backend(  # noqa: PLR0911 - one a provider
             from jevexp.backends.judgevet import Judgevet
 
             return Judgevet(settings, model)
+        case SystemOneBackend():
+            from jevexp.backends.systemone import SystemOne
+
+            return SystemOne(settings)

@@ -24,6 +24,7 @@ from jevexp.settings.python_factory import PythonBackend
 from jevexp.settings.replay import ReplayBackend
 from jevexp.settings.run import Caps, Harness, Pricing
 from jevexp.settings.settings import AnyBackend, Settings
+from jevexp.settings.systemone import SystemOneBackend
 from jevexp.settings.tracking import Tracking
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "ServerCommand",
     "Settings",
     "Sha256",
+    "SystemOneBackend",
     "Tracking",
     "TypevetSession",
     "Usd",

@@ -15,9 +15,10 @@ from jevexp.settings.model import ModelIdentity
 from jevexp.settings.python_factory import PythonBackend
 from jevexp.settings.replay import ReplayBackend
 from jevexp.settings.run import Caps, Harness, Pricing
+from jevexp.settings.systemone import SystemOneBackend
 from jevexp.settings.tracking import Tracking
 
-AnyBackend = FakeBackend | LlamaCppBackend | JudgevetBackend | PythonBackend | ReplayBackend
+AnyBackend = FakeBackend | LlamaCppBackend | JudgevetBackend | PythonBackend | ReplayBackend | SystemOneBackend
 Backend = Annotated[AnyBackend, Field(discriminator="kind")]
 
 

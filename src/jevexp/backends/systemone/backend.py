@@ -1,0 +1,120 @@
+"""The System One provider: which service is asked, from `open` to `close`."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+from jevexp.backends.secrets import read_secret
+from jevexp.backends.server.command import CommandServer
+from jevexp.backends.systemone.connect import facts
+from jevexp.backends.systemone.read import BadAnswer, read_model, read_probs, read_usage
+from jevexp.backends.transport import Failure, Transport
+from jevexp.domain.decision import Decision, Request
+from jevexp.settings import SystemOneBackend
+
+_ENDPOINT = "/v1/systemone"
+
+
+class SystemOne:
+    """A System One service as a provider; see docs/reference/systemone.md.
+
+    The service is the one at `base_url`, or one that is started by `server.command`.
+    """
+
+    cost_basis: str | None = None
+
+    def __init__(self, settings: SystemOneBackend) -> None:
+        self._settings = settings
+        self._server: CommandServer | None = None
+        self._transport: Transport | None = None
+        self._facts: dict[str, Any] = {}
+
+    @property
+    def name(self) -> str:
+        """The configured name."""
+        return self._settings.name
+
+    @property
+    def server_pid(self) -> int | None:
+        """The process group of a server that was started here."""
+        return self._server.pid if self._server else None
+
+    def open(self, log_directory: Path) -> Self:
+        """Connect to the service, or start it; its log goes to `log_directory`/server.log.
+
+        Raises:
+            InputError: it cannot be reached or started, or a secret is not set. Nothing is left
+                running.
+        """
+        try:
+            self._open(log_directory)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def _open(self, log_directory: Path) -> None:
+        settings = self._settings
+        key = read_secret(settings.key_env, "backend.key_env")
+        headers = {
+            name: read_secret(variable, f"backend.header_env.{name}") or ""
+            for name, variable in settings.header_env.items()
+        }
+        url = settings.base_url
+        if url is None:
+            self._server = CommandServer(settings.server)
+            url = self._server.start(log_directory)
+        self._transport = Transport(
+            url, key, settings.connect_timeout_s, settings.timeout_s, headers=headers
+        )
+        self._facts = {
+            "kind": settings.kind,
+            "managed": self._server is not None,
+            # A started server's port is another one in every run.
+            "base_url": url.rpartition(":")[0] if self._server else url,
+            **facts(self._transport, url),
+        }
+
+    def close(self) -> None:
+        """Close the connection and end a server that was started here."""
+        transport, self._transport = self._transport, None
+        server, self._server = self._server, None
+        try:
+            if transport is not None:
+                transport.close()
+        finally:
+            if server is not None:
+                server.stop()
+
+    def describe(self) -> dict[str, Any]:
+        """What the service said when it was opened; null for what it did not say."""
+        return dict(self._facts)
+
+    def decide(self, request: Request) -> Decision:
+        """Ask once; whatever is no answer to the question is a decision that is not ok."""
+        if self._transport is None:
+            raise RuntimeError("the backend is not open")
+        sent = request.wire()
+        # Who is asked, until an answer says who it is by.
+        decision = Decision(ok=False, model=self._facts["model"] or request.model, request=sent)
+        try:
+            reply = self._transport.post(_ENDPOINT, sent)
+        except Failure as failure:
+            return replace(
+                decision,
+                error=failure.code,
+                status_code=failure.status,
+                response=failure.evidence,
+            )
+        decision = replace(
+            decision,
+            status_code=reply.status,
+            usage=read_usage(reply.body),
+            response={"endpoint": _ENDPOINT, "body": reply.body},
+        )
+        try:
+            decision = replace(decision, model=read_model(reply.body))
+            probs = read_probs(reply.body, request.question)
+        except BadAnswer as bad:
+            return replace(decision, error=bad.code)
+        return replace(decision, ok=True, probs=probs)
