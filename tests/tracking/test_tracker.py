@@ -86,6 +86,7 @@ def test_what_identifies_a_run_becomes_tags(
         "jev.config_sha256": "12" * 32,
         "jev.dataset_hash": DATASET_HASH,
         "jev.model": "gemma-4-31b-kv9-q4km-mm",
+        "jev.model_answered": "gemma",
         "jev.weights_sha256": WEIGHTS,
         "jev.quantization": "Q2_K",
         "jev.commit": "ef" * 20,

@@ -21,6 +21,11 @@ _STYLE = {
 
 def run_lines(manifest: Manifest) -> Iterator[Text]:
     """The verdict with the fingerprint, then each contradiction and finding."""
+    if strangers := manifest.model.strangers:
+        yield Text.assemble(
+            ("  warning: ", _STYLE["warning"]),
+            f"{manifest.model.requested} was asked, {', '.join(strangers)} answered",
+        )
     identity = manifest.identity
     if identity is None:
         return

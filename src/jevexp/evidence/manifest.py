@@ -68,6 +68,11 @@ class ModelEntry(Section):
     resolved: list[str]
     declared: dict[str, Any]
 
+    @property
+    def strangers(self) -> list[str]:
+        """The models that answered under another name than the requested one."""
+        return [name for name in self.resolved if name != self.requested]
+
 
 class FingerprintEntry(Section):
     """The short hash of what was measured, its version, and what was hashed."""

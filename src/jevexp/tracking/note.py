@@ -38,6 +38,8 @@ def _identity(manifest: Manifest) -> Iterator[tuple[str, str | None]]:
     yield "Dataset", f"{dataset.name}{f' @ {commit[:12]}' if commit else ''}"
     yield "Dataset hash", f"`{dataset.dataset_hash}`"
     yield "Model", f"`{manifest.model.requested}`"
+    if strangers := manifest.model.strangers:
+        yield "Model, answered", f"**{', '.join(f'`{name}`' for name in strangers)}**"
     yield "Quantization, declared", manifest.model.declared["quantization"]["label"]
     yield "Quantization, observed", observed(manifest, "quantization.ftype")
     sha256 = manifest.model.declared["weights"]["sha256"]

@@ -29,6 +29,7 @@ def tags(manifest: Manifest) -> dict[str, str]:
         "jev.config_sha256": manifest.config.sha256,
         DATASET_HASH: manifest.dataset.dataset_hash,
         "jev.model": manifest.model.requested,
+        "jev.model_answered": ", ".join(manifest.model.resolved) or None,
         "jev.identity": (manifest.identity or {}).get("verdict"),
         "jev.fingerprint": manifest.fingerprint and manifest.fingerprint.value,
         "jev.weights_sha256": observed(manifest, "weights.sha256") or declared["weights"]["sha256"],
