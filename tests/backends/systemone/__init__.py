@@ -1,0 +1,1 @@
+"""The System One provider against scripted servers; real ones are in tests/live."""
