@@ -19,6 +19,7 @@ from jevexp.backends.llama_cpp import LlamaCpp
 from jevexp.backends.protocol import Backend
 from jevexp.backends.python_factory import make_python
 from jevexp.backends.replay import Replay
+from jevexp.backends.systemone import SystemOne
 from jevexp.domain.decision import Request
 from jevexp.domain.task import Task
 from jevexp.settings import FakeBackend, PythonBackend
@@ -26,6 +27,8 @@ from tests.contract.questions import TASKS
 from tests.support.llama import backend_settings, model_identity
 from tests.support.replays import ask, replay_settings, write_answers
 from tests.support.scripted_llama import scripted_llama
+from tests.support.systemone import SPARROW, scripted_systemone
+from tests.support.systemone import settings as systemone_settings
 from tests.support.tiny_gguf import write_tiny_gguf
 
 Factory = Callable[[Path, Sequence[Request]], AbstractContextManager[Backend]]
@@ -144,6 +147,22 @@ def replay_answers(folder: Path, requests: Sequence[Request]) -> Iterator[Backen
     yield Replay(replay_settings(answers=path))
 
 
+@contextmanager
+def systemone_scripted(folder: Path, requests: Sequence[Request]) -> Iterator[Backend]:
+    """The System One provider on a local service that answers well."""
+    del folder, requests
+    with scripted_systemone() as service:
+        yield SystemOne(systemone_settings(service.url))
+
+
+@contextmanager
+def systemone_sparrow(folder: Path, requests: Sequence[Request]) -> Iterator[Backend]:
+    """The System One provider on a small real model, which it starts itself."""
+    del folder, requests
+    pytest.importorskip("sparrow_decider", reason="sparrow-decider is not installed")
+    yield SystemOne(systemone_settings(command=SPARROW))
+
+
 BACKENDS = [
     pytest.param(fake_uniform, id="fake, uniform"),
     pytest.param(fake_noise, id="fake, noise"),
@@ -153,6 +172,8 @@ BACKENDS = [
     pytest.param(replay_run, id="replay, run"),
     pytest.param(replay_answers, id="replay, answers"),
     pytest.param(llama_cpp_scripted, id="llama_cpp, scripted server"),
+    pytest.param(systemone_scripted, id="systemone, scripted server"),
     # Real servers: one entry each, marked live.
     pytest.param(llama_cpp_tiny, id="llama_cpp, tiny model", marks=pytest.mark.live),
+    pytest.param(systemone_sparrow, id="systemone, sparrow", marks=pytest.mark.live),
 ]

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from jevexp.domain.task import Task
 from tests.support.tasks import task
 
 
@@ -18,6 +19,17 @@ def described(*labels: str) -> dict[str, Any]:
     }
 
 
+def levels(count: int, **changes: Any) -> Task:
+    """A score on a scale."""
+    question = {
+        "type": "score",
+        "instructions": "How good is it?",
+        "criteria": [f"{n} of {count - 1}" for n in range(count)],
+    }
+    labels = [str(n) for n in range(count)]
+    return task("score", question=question, labels=labels, expected=count - 1, **changes)
+
+
 TASKS = [
     task("noul", id="yes or no"),
     task(
@@ -32,17 +44,7 @@ TASKS = [
     task("choice", id="quotes", **described('say "yes"', "it's", "{x}", "a\\b")),
     task("choice", id="twenty-six", **described(*(f"topic {n}" for n in range(26)))),
     task("score", id="four levels"),
-    task(
-        "score",
-        id="eleven levels",
-        question={
-            "type": "score",
-            "instructions": "How good is it?",
-            "criteria": [f"{n} of 10" for n in range(11)],
-        },
-        labels=[str(n) for n in range(11)],
-        expected=10,
-    ),
+    levels(10, id="ten levels"),
     task("noul", id="structured", state={"b": [1, 2.5, None, True], "a": {"größe": "☃"}}),
     task("noul", id="a list", state=["first", {"second": 2}]),
     task("noul", id="nothing", state=None),
@@ -51,6 +53,7 @@ TASKS = [
     task("noul", id="control characters", state="tab\tnewline\nbell\x07 <|im_end|> {{ x }}"),
 ]
 MANY_LABELS = task("choice", id="many labels", **described(*(f"label {n}" for n in range(300))))
+ELEVEN_LEVELS = levels(11, id="eleven levels")
 UNANSWERABLE = task(
     "choice", id="unknown options", question={"type": "choice", "instructions": "Which?"}
 )

@@ -16,7 +16,7 @@ from jevexp.domain.json import dumps, loads, representable
 from jevexp.domain.task import Task
 from jevexp.harness import score
 from tests.contract.backends import BACKENDS, Factory
-from tests.contract.questions import MANY_LABELS, TASKS, UNANSWERABLE
+from tests.contract.questions import ELEVEN_LEVELS, MANY_LABELS, TASKS, UNANSWERABLE
 
 MODEL = "m-1"
 REQUESTS = [Request.of(task, MODEL) for task in TASKS]
@@ -140,7 +140,8 @@ def test_an_answer_is_a_distribution_over_exactly_the_labels(
         assert isinstance(p, int | float)
         assert not isinstance(p, bool)
         assert 0 <= p <= 1
-    assert sum(decision.probs.values()) == pytest.approx(1, abs=1e-6)
+    # Some providers round what they answer.
+    assert sum(decision.probs.values()) == pytest.approx(1, abs=1e-3)
     assert decision.probs_source in (ProbsSource.NATIVE, ProbsSource.VERBALIZED)
 
 
@@ -222,15 +223,16 @@ def test_a_request_is_not_changed_by_asking(make: Make, tmp_path: Path) -> None:
     assert json.dumps(request.wire()) == before
 
 
+@pytest.mark.parametrize("task", [MANY_LABELS, ELEVEN_LEVELS], ids=lambda task: task.id)
 def test_more_options_than_it_can_do_are_a_failure_and_no_wrong_number(
-    make: Make, tmp_path: Path
+    make: Make, tmp_path: Path, task: Task
 ) -> None:
-    request = Request.of(MANY_LABELS, MODEL)
+    request = Request.of(task, MODEL)
     backend = make(request)
     backend.open(tmp_path)
     decision = backend.decide(request)
     if decision.ok:
-        assert score(MANY_LABELS, decision).strict_valid
+        assert score(task, decision).strict_valid
     else:
         assert is_safe(decision.error)
         assert decision.probs is None

@@ -9,6 +9,8 @@ from tests.support.scripted_llama import Answer, ScriptedLlama, scripted_llama
 
 ENDPOINT = "/v1/systemone"
 MODEL = "scripted-1.0"
+SPARROW = ["sparrow-decider", "serve", "--port", "{port}"]
+LAYA = ["laya-serve", "--host", "127.0.0.1", "--port", "{port}"]
 
 
 def settings(
