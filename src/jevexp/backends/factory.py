@@ -10,6 +10,8 @@ from jevexp.settings import (
     JudgevetBackend,
     LlamaCppBackend,
     ModelIdentity,
+    OpenAIChatBackend,
+    OpenAILogprobsBackend,
     PythonBackend,
     ReplayBackend,
     SystemOneBackend,
@@ -42,11 +44,19 @@ def make_backend(  # noqa: PLR0911 - one a provider
             from jevexp.backends.replay import Replay
 
             return Replay(settings)
-        case JudgevetBackend():
-            from jevexp.backends.judgevet import Judgevet
-
-            return Judgevet(settings, model)
         case SystemOneBackend():
             from jevexp.backends.systemone import SystemOne
 
             return SystemOne(settings)
+        case JudgevetBackend():
+            from jevexp.backends.judgevet import Judgevet
+
+            return Judgevet(settings, model)
+        case OpenAIChatBackend():
+            from jevexp.backends.openai.chat import OpenAIChat
+
+            return OpenAIChat(settings, model)
+        case OpenAILogprobsBackend():
+            from jevexp.backends.openai.logprobs import OpenAILogprobs
+
+            return OpenAILogprobs(settings, model)

@@ -47,9 +47,9 @@ def message(request: Request) -> Message:
     ending = f"\n\n{_CLOSING[question.type, _style(symbols)]}"
     parts = [
         "Read the following and then answer one question about it.",
-        _text(request.state),
+        as_text(request.state),
         f"Question: {question.instructions}",
-        _HEADING[question.type] + "\n" + "\n".join(_lines(question, symbols)),
+        HEADINGS[question.type] + "\n" + "\n".join(_lines(question, symbols)),
     ]
     return Message("\n\n".join(parts) + ending, ending, symbols)
 
@@ -63,7 +63,7 @@ def without_thinking(prompt: str) -> str:
     return prompt
 
 
-_HEADING = {
+HEADINGS = {
     Kind.NOUL: "Possible answers:",
     Kind.CHOICE: "Possible answers:",
     Kind.SCORE: "Possible levels, from lowest to highest:",
@@ -105,11 +105,11 @@ def _lines(question: Question, symbols: dict[str, str]) -> list[str]:
 
 
 def _line(symbol: str, label: str, description: Any) -> str:
-    said = [part for part in (label, _text(description)) if part]
+    said = [part for part in (label, as_text(description)) if part]
     return f"{symbol}: {' - '.join(said)}" if said else symbol
 
 
-def _text(value: Any) -> str:
+def as_text(value: Any) -> str:
     """A text as it is, nothing for null, anything else as JSON in the order of the file."""
     if value is None:
         return ""

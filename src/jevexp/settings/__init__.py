@@ -20,6 +20,13 @@ from jevexp.settings.model import (
     Weights,
     WeightsPackage,
 )
+from jevexp.settings.openai import OpenAIBackend
+from jevexp.settings.openai_chat import OpenAIChatBackend
+from jevexp.settings.openai_logprobs import (
+    LogprobsReadout,
+    LogprobsTemplate,
+    OpenAILogprobsBackend,
+)
 from jevexp.settings.python_factory import PythonBackend
 from jevexp.settings.replay import ReplayBackend
 from jevexp.settings.run import Caps, Harness, Pricing
@@ -42,9 +49,14 @@ __all__ = [
     "LlamaReadout",
     "LlamaServer",
     "LlamaTemplate",
+    "LogprobsReadout",
+    "LogprobsTemplate",
     "Model",
     "ModelIdentity",
     "Name",
+    "OpenAIBackend",
+    "OpenAIChatBackend",
+    "OpenAILogprobsBackend",
     "PinnedFile",
     "Pricing",
     "PythonBackend",

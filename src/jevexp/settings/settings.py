@@ -12,13 +12,24 @@ from jevexp.settings.fake import FakeBackend
 from jevexp.settings.judgevet import JudgevetBackend
 from jevexp.settings.llama_cpp import LlamaCppBackend
 from jevexp.settings.model import ModelIdentity
+from jevexp.settings.openai_chat import OpenAIChatBackend
+from jevexp.settings.openai_logprobs import OpenAILogprobsBackend
 from jevexp.settings.python_factory import PythonBackend
 from jevexp.settings.replay import ReplayBackend
 from jevexp.settings.run import Caps, Harness, Pricing
 from jevexp.settings.systemone import SystemOneBackend
 from jevexp.settings.tracking import Tracking
 
-AnyBackend = FakeBackend | LlamaCppBackend | JudgevetBackend | PythonBackend | ReplayBackend | SystemOneBackend
+AnyBackend = (
+    FakeBackend
+    | LlamaCppBackend
+    | JudgevetBackend
+    | PythonBackend
+    | ReplayBackend
+    | SystemOneBackend
+    | OpenAIChatBackend
+    | OpenAILogprobsBackend
+)
 Backend = Annotated[AnyBackend, Field(discriminator="kind")]
 
 

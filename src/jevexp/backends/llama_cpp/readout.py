@@ -62,7 +62,15 @@ def read(body: dict[str, Any], ids: Sequence[int], bias: float) -> Readout | Non
     found = _probabilities(body)
     if any(token not in found for token in ids):
         return None
-    values = [found[token] for token in ids]
+    return readout_of([found[token] for token in ids], bias)
+
+
+def readout_of(values: Sequence[float], bias: float) -> Readout:
+    """The readout of the candidates' probabilities, as they are with `bias`.
+
+    Raises:
+        ValueError: they cannot be probabilities.
+    """
     total = math.fsum(values)
     if not 0 < total < 1 + 1e-3:
         raise ValueError("probabilities out of range")

@@ -1,0 +1,149 @@
+"""Probabilities that a model writes, on any OpenAI-compatible server."""
+
+from pathlib import Path
+from typing import Any, Self
+
+from jevexp.backends.openai.connection import (
+    Connection,
+    answering_model,
+    first_choice,
+    usage,
+    with_options,
+)
+from jevexp.backends.openai.verbalized import (
+    VERBALIZED_VERSION,
+    NotJSON,
+    content,
+    read_probabilities,
+    response_format,
+)
+from jevexp.backends.transport import Failure, Reply
+from jevexp.domain.decision import Decision, ProbsSource, Request
+from jevexp.settings import ModelIdentity, OpenAIChatBackend
+
+_ENDPOINT = "/v1/chat/completions"
+
+
+class OpenAIChat:
+    """A chat model as a provider; see docs/reference/openai.md."""
+
+    cost_basis: str | None = None
+
+    def __init__(self, settings: OpenAIChatBackend, model: ModelIdentity) -> None:
+        self._settings = settings
+        self._alias = model.alias
+        self._connection: Connection | None = None
+        self._facts: dict[str, Any] = {}
+
+    @property
+    def name(self) -> str:
+        """The configured name."""
+        return self._settings.name
+
+    @property
+    def server_pid(self) -> int | None:
+        """The process of a server that was started here."""
+        return self._connection.pid if self._connection else None
+
+    def open(self, log_directory: Path) -> Self:
+        """Connect to the server, or start it with its log in `log_directory`.
+
+        Raises:
+            InputError: the server cannot be reached or started. Nothing is left running.
+        """
+        settings = self._settings
+        self._connection = connection = Connection(settings, self._alias, log_directory)
+        self._facts = {
+            "kind": settings.kind,
+            "managed": connection.managed,
+            "base_url": connection.base_url,
+            "model": connection.model,
+            "prompt_version": VERBALIZED_VERSION,
+            "readout": {
+                "max_tokens": settings.max_tokens,
+                "options": dict(settings.options),
+                "remove": list(settings.remove),
+            },
+        }
+        return self
+
+    def close(self) -> None:
+        """Close the connection and end a server that was started here."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def describe(self) -> dict[str, Any]:
+        """What is known of the server, and what every request holds."""
+        return dict(self._facts)
+
+    def decide(self, request: Request) -> Decision:
+        """Ask once; every failure of the server or of the model is a decision that is not ok."""
+        if self._connection is None:
+            raise RuntimeError("the backend is not open")
+        model = self._connection.model or request.model
+        labels = request.question.options
+        if not labels:
+            return _failed(model, "options_unknown")
+        body = with_options(
+            {
+                "model": request.model,
+                "messages": [{"role": "user", "content": content(request)}],
+                "temperature": 0,
+                "max_tokens": self._settings.max_tokens,
+                "response_format": response_format(labels),
+            },
+            self._settings,
+        )
+        sent = request.wire() | {"sent": {"endpoint": _ENDPOINT, "body": body}}
+        try:
+            reply = self._connection.transport.post(_ENDPOINT, body)
+        except Failure as failure:
+            return _failed(
+                model,
+                failure.code,
+                status_code=failure.status,
+                request=sent,
+                response=failure.evidence,
+            )
+        came: dict[str, Any] = {
+            "status_code": reply.status,
+            "usage": usage([reply]),
+            "request": sent,
+            "response": {"endpoint": _ENDPOINT, "body": reply.body},
+            "runtime": {"timings": reply.body.get("timings")},
+        }
+        model = answering_model(reply, model)
+        try:
+            probs = read_probabilities(_text(reply), labels)
+        except Failure as failure:
+            return _failed(model, failure.code, **came)
+        except NotJSON:
+            return _failed(model, "not_json", **came)
+        except ValueError:
+            return _failed(model, "bad_answer", **came)
+        return Decision(
+            ok=True, model=model, probs=probs, probs_source=ProbsSource.VERBALIZED, **came
+        )
+
+
+def _text(reply: Reply) -> str:
+    """What the model wrote; raises Failure where it wrote nothing whole."""
+    choice = first_choice(reply)
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        raise Failure("bad_response", reply.status)
+    if message.get("refusal"):
+        raise Failure("refusal", reply.status)
+    codes = {"length": "truncated", "content_filter": "content_filter"}
+    finish = choice.get("finish_reason")
+    if isinstance(finish, str) and finish in codes:
+        raise Failure(codes[finish], reply.status)
+    text = message.get("content")
+    if not isinstance(text, str) or not text:
+        raise Failure("no_content", reply.status)
+    return text
+
+
+def _failed(model: str, code: str, **came: Any) -> Decision:
+    return Decision(ok=False, model=model, error=code, probs_source=ProbsSource.VERBALIZED, **came)

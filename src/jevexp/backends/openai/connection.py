@@ -1,0 +1,158 @@
+"""An OpenAI-compatible server: reached or started, and what it says of its models."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jevexp.backends.llama_cpp.facts import listed_models
+from jevexp.backends.secrets import read_secret
+from jevexp.backends.server.command import CommandServer
+from jevexp.backends.transport import Failure, Reply, Transport
+from jevexp.errors import InputError
+from jevexp.settings.openai import OpenAIBackend
+
+_MODELS = "/v1/models"
+_OVERFLOWS = {"exceed_context_size_error", "context_length_exceeded"}
+
+
+class Connection:
+    """What both providers hold between `open` and `close`.
+
+    Attributes:
+        transport: the server.
+        model: what the server calls the model, or None where it does not say.
+        base_url: where it is; without the port, which is another one in every run, where it was
+            started here.
+        managed: whether it was started here.
+    """
+
+    def __init__(self, settings: OpenAIBackend, alias: str, log_directory: Path) -> None:
+        """Connect, or start the configured server.
+
+        Raises:
+            InputError: a secret is not set, or the server cannot be reached or started. Nothing is
+                left running.
+        """
+        self._settings = settings
+        self._server: CommandServer | None = None
+        self._transport: Transport | None = None
+        key = read_secret(settings.key_env, "backend.key_env")
+        headers = {
+            name: read_secret(variable, f"backend.header_env.{name}") or ""
+            for name, variable in settings.header_env.items()
+        }
+        try:
+            url = settings.base_url or self._start(log_directory)
+            self._url = url
+            self.transport = self._transport = Transport(
+                url,
+                key,
+                settings.connect_timeout_s,
+                settings.timeout_s,
+                headers=headers,
+                code_of=code_of,
+            )
+            self.model = self._named_model(alias)
+        except BaseException:
+            self.close()
+            raise
+        self.managed = self._server is not None
+        self.base_url = url.rpartition(":")[0] if self.managed else url
+
+    def _start(self, log_directory: Path) -> str:
+        self._server = CommandServer(self._settings.server)
+        return self._server.start(log_directory)
+
+    @property
+    def pid(self) -> int | None:
+        """The process of a server that was started here."""
+        return self._server.pid if self._server else None
+
+    def close(self) -> None:
+        """Close the connection and end a server that was started here."""
+        transport, self._transport = self._transport, None
+        server, self._server = self._server, None
+        try:
+            if transport is not None:
+                transport.close()
+        finally:
+            if server is not None:
+                server.stop()
+
+    def _named_model(self, alias: str) -> str | None:
+        try:
+            listed = listed_models(self.transport.get(_MODELS).body)
+        except Failure as failure:
+            # Some gateways list nothing and answer all the same.
+            if failure.status in (None, 401, 403) or failure.status // 100 in (3, 5):
+                raise self.unusable(failure) from failure
+            return None
+        names: list[str] = [entry["id"] for entry in listed]
+        if alias in names:
+            return alias
+        return names[0] if len(names) == 1 else None
+
+    def unusable(self, failure: Failure) -> InputError:
+        """What to tell whoever configured a server that cannot be used."""
+        settings, url = self._settings, self._url
+        if failure.status in (401, 403):
+            todo = (
+                "set backend.key_env to the environment variable that holds its API key"
+                if settings.key_env is None
+                else f"check the API key in the environment variable {settings.key_env}"
+            )
+            return InputError(
+                f"backend.key_env: {url} wants an API key (HTTP {failure.status}); {todo}"
+            )
+        reason = {
+            "connection_failed": "no server answers there",
+            "timeout": "it does not answer in time",
+            "http_error": f"HTTP {failure.status}",
+        }.get(failure.code, "it does not answer like an OpenAI-compatible server")
+        return InputError(
+            f"backend.base_url: {url} is not usable: {reason}; set backend.base_url=URL to where "
+            "/v1/chat/completions is, without that path"
+        )
+
+
+def code_of(body: Any) -> str:
+    """The code for an HTTP error; some servers say when a prompt is too long."""
+    error = body.get("error") if isinstance(body, dict) else None
+    said = (error.get("type"), error.get("code")) if isinstance(error, dict) else ()
+    too_long = any(isinstance(word, str) and word in _OVERFLOWS for word in said)
+    return "context_overflow" if too_long else "http_error"
+
+
+def with_options(body: Mapping[str, Any], settings: OpenAIBackend) -> dict[str, Any]:
+    """A request's body with the configured fields added and removed."""
+    whole = {**body, **settings.options}
+    return {name: value for name, value in whole.items() if name not in settings.remove}
+
+
+def first_choice(reply: Reply) -> Mapping[str, Any]:
+    """The first of an answer's choices; raises Failure."""
+    choices = reply.body.get("choices")
+    if isinstance(choices, list) and choices and isinstance(choices[0], dict):
+        return choices[0]
+    raise Failure("bad_response", reply.status)
+
+
+def usage(replies: list[Reply]) -> dict[str, int | None]:
+    """The tokens that the server reports for all answers; None where it does not say."""
+    return {
+        "input_tokens": _total(replies, "prompt_tokens"),
+        "output_tokens": _total(replies, "completion_tokens"),
+    }
+
+
+def _total(replies: list[Reply], count: str) -> int | None:
+    said = [reply.body.get("usage") for reply in replies]
+    counts = [part.get(count) if isinstance(part, dict) else None for part in said]
+    known = [number for number in counts if type(number) is int and number >= 0]
+    return sum(known) if len(known) == len(counts) else None
+
+
+def answering_model(reply: Reply, otherwise: str) -> str:
+    """The model that an answer names."""
+    model = reply.body.get("model")
+    return model if isinstance(model, str) and model else otherwise

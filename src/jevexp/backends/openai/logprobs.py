@@ -1,0 +1,107 @@
+"""Next-token probabilities, on any OpenAI-compatible server that lists them."""
+
+from pathlib import Path
+from typing import Any, Self
+
+from jevexp.backends.llama_cpp.readout import READOUT_VERSION
+from jevexp.backends.openai.connection import Connection
+from jevexp.backends.openai.decide import Decider
+from jevexp.backends.openai.probe import find_features
+from jevexp.backends.prompt import PROMPT_VERSION
+from jevexp.backends.transport import Failure
+from jevexp.domain.decision import Decision, Request
+from jevexp.errors import InputError
+from jevexp.settings import ModelIdentity, OpenAILogprobsBackend
+
+
+class OpenAILogprobs:
+    """A model's own distribution, as far as the server shows it; see docs/reference/openai.md."""
+
+    cost_basis: str | None = None
+
+    def __init__(self, settings: OpenAILogprobsBackend, model: ModelIdentity) -> None:
+        self._settings = settings
+        self._alias = model.alias
+        self._connection: Connection | None = None
+        self._decider: Decider | None = None
+        self._facts: dict[str, Any] = {}
+
+    @property
+    def name(self) -> str:
+        """The configured name."""
+        return self._settings.name
+
+    @property
+    def server_pid(self) -> int | None:
+        """The process of a server that was started here."""
+        return self._connection.pid if self._connection else None
+
+    def open(self, log_directory: Path) -> Self:
+        """Connect to the server, or start it, and find out with a harmless question what it can.
+
+        Raises:
+            InputError: the server cannot be reached, started or read. Nothing is left running.
+        """
+        try:
+            self._open(log_directory)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def _open(self, log_directory: Path) -> None:
+        settings = self._settings
+        self._connection = connection = Connection(settings, self._alias, log_directory)
+        try:
+            features = find_features(connection.transport, settings, self._alias)
+        except Failure as failure:
+            raise self._unreadable(connection, failure) from failure
+        self._decider = Decider(connection.transport, settings, features, connection.model)
+        self._facts = {
+            "kind": settings.kind,
+            "managed": connection.managed,
+            "base_url": connection.base_url,
+            "model": connection.model,
+            "prompt_version": PROMPT_VERSION,
+            "template_kwargs": dict(settings.template.kwargs),
+            "readout": {
+                "version": READOUT_VERSION,
+                "route": features.route,
+                **settings.readout.model_dump(),
+                "options": dict(settings.options),
+                "remove": list(settings.remove),
+            },
+            "features": features.described(),
+        }
+
+    def _unreadable(self, connection: Connection, failure: Failure) -> InputError:
+        if failure.code in ("no_logprobs", "bad_response"):
+            return InputError(
+                f"backend.kind: {connection.base_url} answers without log-probabilities; use "
+                "backend=openai_chat, or another server"
+            )
+        if failure.status in (400, 404, 422):
+            return InputError(
+                f"backend.route: {connection.base_url} refuses a short question for one token with "
+                f"logprobs (HTTP {failure.status}); check model.alias={self._alias}, try the other "
+                "route, or name fields that it does not know in backend.remove, such as "
+                "[chat_template_kwargs]"
+            )
+        return connection.unusable(failure)
+
+    def close(self) -> None:
+        """Close the connection and end a server that was started here."""
+        self._decider = None
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def describe(self) -> dict[str, Any]:
+        """What was found when the server was opened, and what every request holds."""
+        return dict(self._facts)
+
+    def decide(self, request: Request) -> Decision:
+        """Read the distribution over the options."""
+        if self._decider is None:
+            raise RuntimeError("the backend is not open")
+        return self._decider.decide(request)
