@@ -23,6 +23,8 @@ class Decider:
 
     def __init__(self, provider: Provider, key: str | None) -> None:
         self._provider = provider
+        transport = provider.transport
+        self._exchanges = transport.exchanges if transport is not None else []
         # Shorter ones, such as "none", occur in honest answers.
         self._key = key if key and len(key) >= _SHORTEST_SECRET else None
 
@@ -41,8 +43,7 @@ class Decider:
 
         question = request.question
         response = None
-        if self._provider.transport is not None:
-            self._provider.transport.last = None
+        self._exchanges.clear()
         try:
             response = self._provider.port.system_one(
                 request.state, {"decision": typed_question(question)}, self._asked(request)
@@ -51,16 +52,21 @@ class Decider:
         except WrongAnswer as wrong:
             return self._failure(request, wrong.code, self._status(), response)
         except JudgevetError as error:
-            code, status = failure_of(error, self._exchange)
+            code, status = failure_of(error, self._exchanges[-1] if self._exchanges else None)
             return self._failure(request, code, status, None)
-        model = response.model
+        except Exception as error:
+            if self._status() is None:
+                raise
+            # What a server sends can make the packages raise anything; what came is kept.
+            return self._failure(request, "bad_response", self._status(), error)
+        model = self._answered_by(response)
         kept = self._received(response)
         if self._repeats_key([model, kept]):
             return self._failure(request, "bad_response", self._status(), None)
         receipts = (getattr(response, "receipts", None) or {}).get("decision")
         return Decision(
             ok=True,
-            model=model if isinstance(model, str) and model else self._asked(request),
+            model=model or self._asked(request),
             probs=probs,
             status_code=self._status(),
             usage=token_counts(response),
@@ -84,22 +90,33 @@ class Decider:
         """The model that the provider is asked for: its own, where it only has one."""
         return self._provider.model or request.model
 
+    def _answered_by(self, response: Any) -> str | None:
+        """The model that the answer names; the server's word where the provider has none."""
+        if self._provider.echoes_model and self._telling is not None and self._telling.model:
+            return self._telling.model
+        return response.model if isinstance(response.model, str) else None
+
     @property
-    def _exchange(self) -> Exchange | None:
-        transport = self._provider.transport
-        return transport.last if transport is not None else None
+    def _telling(self) -> Exchange | None:
+        """The exchange that evidence is about: the last that did not just look something up."""
+        asked = [exchange for exchange in self._exchanges if exchange.sent]
+        return asked[-1] if asked else None
 
     def _status(self) -> int | None:
-        return self._exchange.status if self._exchange is not None else None
+        return self._telling.status if self._telling is not None else None
 
     def _sent(self, request: Request) -> dict[str, Any]:
-        exchange = self._exchange
+        exchange = self._telling
         return request.wire() | ({"sent": exchange.sent_json()} if exchange is not None else {})
 
     def _received(self, response: Any) -> dict[str, Any] | None:
         """The provider's response, and the body that it was made from, as far as there are any."""
-        exchange = self._exchange
-        kept = response_json(response) if response is not None else {}
+        exchange = self._telling
+        kept: dict[str, Any] = {}
+        if isinstance(response, Exception):
+            kept = {"raised": type(response).__name__}
+        elif response is not None:
+            kept = response_json(response)
         if exchange is not None:
             kept |= exchange.received_json()
         return kept or None

@@ -1,14 +1,19 @@
 """The transport below the bridge's HTTP clients: every request once, bounded, and kept."""
 
+import hashlib
 import time
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from jevexp.backends.transport import MOST_BYTES, is_loopback
+from jevexp.backends.transport import is_loopback
 from jevexp.domain.json import loads
 
+# A llama.cpp server lists its whole vocabulary for typevet: 30 MB for Gemma's.
+_MOST_BYTES = 64 << 20
+# Longer bodies are in evidence by their beginning and their hash.
+_MOST_KEPT = 64 << 10
 _EXCERPT_BYTES = 2000
 
 
@@ -24,18 +29,28 @@ class Exchange:
 
     def sent_json(self) -> dict[str, Any]:
         """What was sent, as evidence."""
-        return {"endpoint": self.endpoint, "body": _json_or_text(self.sent)}
+        return {"endpoint": self.endpoint, "body": _kept(self.sent)}
+
+    @property
+    def model(self) -> str | None:
+        """The model that the answer itself names, or None."""
+        try:
+            body = loads(self.received)
+        except ValueError:
+            return None
+        named = body.get("model") if isinstance(body, dict) else None
+        return named if isinstance(named, str) and named else None
 
     def received_json(self) -> dict[str, Any]:
         """What came back, as evidence."""
-        return {"endpoint": self.endpoint, "body": _json_or_text(self.received)}
+        return {"endpoint": self.endpoint, "body": _kept(self.received)}
 
 
 class OneShot:
     """A transport for httpx, which typevet uses, or httpx2, which judgevet uses.
 
     The two have the same shape and different classes, so the package itself is an argument.
-    `last` is the latest exchange.
+    `exchanges` are in order; whoever asks empties the list.
 
     Args:
         package: httpx or httpx2.
@@ -47,12 +62,13 @@ class OneShot:
         self._package = package
         self._request_s = request_s
         self._inner = package.HTTPTransport(proxy=_proxy(base_url))
-        self.last: Exchange | None = None
+        self.exchanges: list[Exchange] = []
 
     def handle_request(self, request: Any) -> Any:
         """Send `request` once and return the whole answer; the clients call this."""
         package = self._package
-        self.last = exchange = Exchange(request.url.path, request.read())
+        exchange = Exchange(request.url.path, request.read())
+        self.exchanges.append(exchange)
         try:
             response = self._inner.handle_request(request)
             exchange.status = response.status_code
@@ -91,13 +107,13 @@ class OneShot:
         try:
             for piece in response.stream:
                 body += piece
-                if len(body) > MOST_BYTES:
+                if len(body) > _MOST_BYTES:
                     exchange.failure = "response_too_large"
                     raise self._package.ReadError("the body is too large")
                 if time.monotonic() > deadline:
                     raise self._package.ReadTimeout("the body took too long")
         finally:
-            exchange.received = bytes(body[:MOST_BYTES])
+            exchange.received = bytes(body)
             response.close()
 
 
@@ -111,7 +127,14 @@ def _proxy(url: str) -> str | None:
     return found if found is None or "://" in found else f"http://{found}"
 
 
-def _json_or_text(raw: bytes) -> Any:
+def _kept(raw: bytes) -> Any:
+    """A body as evidence: JSON where it is some, and not all of it where it is long."""
+    if len(raw) > _MOST_KEPT:
+        return {
+            "bytes": len(raw),
+            "sha256": hashlib.sha256(raw).hexdigest(),
+            "beginning": raw[:_EXCERPT_BYTES].decode(errors="replace"),
+        }
     try:
         return loads(raw)
     except ValueError:

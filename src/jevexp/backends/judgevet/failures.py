@@ -12,7 +12,7 @@ def failure_of(error: BaseException, exchange: Exchange | None) -> tuple[str, in
 
     Args:
         error: a `JudgevetError`.
-        exchange: the last request and what came of it, where that is known.
+        exchange: the last request and what came of it, where there was one.
     """
     from judgevet import JevError, JevMaxTokensExceededError, JevResponseError, JevServiceError
     from judgevet.providers import ProviderTransportError

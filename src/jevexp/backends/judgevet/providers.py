@@ -14,6 +14,10 @@ from jevexp.backends.judgevet.exchange import OneShot
 from jevexp.errors import InputError
 from jevexp.settings import JudgevetBackend
 
+_REASONS = {
+    "connection_failed": "no server answers there",
+    "timeout": "it does not answer in time",
+}
 # judgevet's adapter insists on a key, also for servers that want none.
 _NO_KEY = "none"
 
@@ -27,12 +31,14 @@ class Provider:
         model: what the provider calls its model before it is asked, or None.
         most_options: how many options a question may have, or None.
         transport: what its requests pass through, or None.
+        echoes_model: whether it reports the requested model, whoever answered.
     """
 
     port: Any
     model: str | None = None
     most_options: int | None = None
     transport: OneShot | None = None
+    echoes_model: bool = False
 
 
 @contextmanager
@@ -68,10 +74,10 @@ def typevet_provider(settings: JudgevetBackend, alias: str, key: str | None) -> 
     with _session(settings, with_key(environment(settings, alias), key), transport) as session:
         yield Provider(
             TypevetSystemOnePort(session.port),
-            # The others only repeat what they are asked for.
             model=session.model if fake else None,
             most_options=DEFAULT_MAX_CHOICE_OPTIONS,
             transport=transport,
+            echoes_model=not fake,
         )
 
 
@@ -93,8 +99,8 @@ def _session(
             f"{_key_hint(settings, error.status_code)}"
         ) from error
     except GenerationError as error:
-        found = transport.last.failure if transport and transport.last else None
-        reason = "it does not answer as typevet expects" if found is None else found
+        found = transport.exchanges[-1].failure if transport and transport.exchanges else None
+        reason = _REASONS.get(found or "", "it does not answer as typevet expects")
         raise InputError(
             f"backend.base_url: {settings.base_url} is not usable: {reason}"
         ) from error

@@ -1,0 +1,1 @@
+"""Tests: The bridge to judgevet's providers."""
