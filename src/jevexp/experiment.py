@@ -19,13 +19,12 @@ from jevexp.evidence.directory import LEDGER, LOG
 from jevexp.evidence.manifest import FingerprintEntry
 from jevexp.evidence.runlog import run_log
 from jevexp.harness import (
-    PINNED_COMMIT,
+    Harness,
     Ledger,
     LedgerError,
-    Runner,
     RunOutcome,
     Tariff,
-    summarize,
+    make_harness,
 )
 from jevexp.harness.interrupts import Interrupted, Interrupts
 from jevexp.identity import (
@@ -48,6 +47,7 @@ class Plan:
     settings: Settings
     dataset: LoadedDataset
     tasks: tuple[Task, ...]
+    harness: Harness
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def plan(settings: Settings) -> Plan:
     make_backend(settings.backend, settings.model, tasks)
     make_tracker(settings.tracking, Path(settings.outputs))
     check_ledger(settings)
-    return Plan(settings, dataset, tasks)
+    return Plan(settings, dataset, tasks, make_harness(settings.harness))
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,7 @@ def _journal(plan: Plan, launch: Launch, directory: RunDirectory) -> Journal:
         ledger=launch.ledger(plan.settings.caps.ledger),
         sweep=launch.sweep.name if launch.sweep else None,
         overrides=launch.overrides,
-        harness={"name": plan.settings.harness.name, "commit": PINNED_COMMIT},
+        harness=plan.harness.describe(),
     )
 
 
@@ -221,7 +221,7 @@ class _Attempt:
             stack.callback(_read_charges, ledger, self.journal)
             observer.started(self.plan)
             stack.callback(observer.finished)
-            runner = Runner(
+            runner = self.plan.harness.runner(
                 backend,
                 ledger,
                 self.directory,
@@ -258,7 +258,7 @@ class _Attempt:
 def _complete(plan: Plan, directory: RunDirectory, journal: Journal, ending: Ending) -> Outcome:
     """Close the results, then write summary and manifest."""
     directory.close()
-    summary = summarize(
+    summary = plan.harness.summarize(
         plan.tasks, directory.records(), ledger_charged_usd=journal.ledger_charged_usd
     )
     directory.write_summary(summary)

@@ -274,10 +274,11 @@ def test_a_price_would_count_the_same_cost_twice() -> None:
         assert compose("backend=replay", "backend.run=x", f"pricing={price}")
 
 
-@pytest.mark.parametrize("given", [[], ["backend.run=x", "backend.answers=y"]])
-def test_there_is_exactly_one_source(given: list[str]) -> None:
-    with pytest.raises(InputError, match=r"^backend\.run: give either backend\.run=DIR or"):
-        compose("backend=replay", *given)
+def test_there_is_exactly_one_source() -> None:
+    with pytest.raises(InputError, match=r"^backend\.run: missing; give backend\.run=DIR or"):
+        compose("backend=replay")
+    with pytest.raises(InputError, match=r"^backend\.answers: backend\.run is given as well"):
+        compose("backend=replay", "backend.run=x", "backend.answers=y")
 
 
 def test_a_run_is_replayed_from_the_command_line(tmp_path: Path) -> None:

@@ -1,16 +1,16 @@
 """The benchmark's protocol at the pin: scoring, ledger, runner, summary."""
 
+from jevexp.harness.choose import Harness, make_harness
 from jevexp.harness.ledger import CapReached, Ledger, LedgerError, Overcharged
+from jevexp.harness.pin import PINNED_COMMIT
 from jevexp.harness.runner import Runner, RunOutcome, StopReason, Tariff
 from jevexp.harness.scoring import Verdict, score
 from jevexp.harness.summary import summarize
 
-# The commit of github.com/fstandhartinger/jevbench whose protocol this is.
-PINNED_COMMIT = "bb05a335bc809e61b20c0f745d25499a82b326fc"
-
 __all__ = [
     "PINNED_COMMIT",
     "CapReached",
+    "Harness",
     "Ledger",
     "LedgerError",
     "Overcharged",
@@ -19,6 +19,7 @@ __all__ = [
     "StopReason",
     "Tariff",
     "Verdict",
+    "make_harness",
     "score",
     "summarize",
 ]

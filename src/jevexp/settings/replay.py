@@ -17,6 +17,8 @@ class ReplayBackend(Model):
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
-        if (self.run is None) == (self.answers is None):
-            raise ValueError("run: give either backend.run=DIR or backend.answers=FILE")
+        if self.run is None and self.answers is None:
+            raise ValueError("run: missing; give backend.run=DIR or backend.answers=FILE")
+        if self.run is not None and self.answers is not None:
+            raise ValueError("answers: backend.run is given as well; give one of the two")
         return self

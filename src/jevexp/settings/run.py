@@ -35,6 +35,16 @@ class Pricing(Model):
 
 
 class Harness(Model):
-    """Which implementation of the benchmark's protocol runs the tasks."""
+    """Which implementation of the benchmark's protocol runs the tasks.
 
-    name: Literal["native"]
+    `path` is a git checkout of the pinned one; null: the installed package.
+    """
+
+    name: Literal["native", "upstream"]
+    path: str | None
+
+    @model_validator(mode="after")
+    def _path_of_upstream(self) -> Self:
+        if self.name == "native" and self.path is not None:
+            raise ValueError("path: only harness=upstream takes one")
+        return self

@@ -1,0 +1,117 @@
+"""Which implementation of the benchmark's protocol runs the tasks: ours, or the pinned one."""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from jevexp.backends.protocol import Backend
+from jevexp.domain.record import Record
+from jevexp.domain.task import Task
+from jevexp.harness.interrupts import Interrupts
+from jevexp.harness.ledger import Ledger
+from jevexp.harness.pin import PINNED_COMMIT
+from jevexp.harness.runner import Evidence, Runner, RunOutcome, Tariff
+from jevexp.harness.summary import summarize
+from jevexp.settings import Harness as HarnessSettings
+
+
+class Folder(Evidence, Protocol):
+    """Where a run's evidence is, for a harness that writes files of its own."""
+
+    @property
+    def path(self) -> Path:
+        """The run's directory."""
+
+    @property
+    def raw(self) -> Path:
+        """The folder of raw evidence inside it."""
+
+
+class Runs(Protocol):
+    """Puts tasks to a provider."""
+
+    def run(
+        self, tasks: Sequence[Task], on_record: Callable[[Record], None] | None = None
+    ) -> RunOutcome:
+        """Attempt the tasks in order until the last one or a stop rule."""
+
+
+class Harness(Protocol):
+    """An implementation of the benchmark's protocol."""
+
+    def describe(self) -> dict[str, Any]:
+        """What the manifest says about it."""
+
+    def runner(
+        self,
+        backend: Backend,
+        ledger: Ledger,
+        folder: Folder,
+        *,
+        model: str,
+        tariff: Tariff,
+        reserve_usd: float,
+        session_model: str | None,
+        interrupts: Interrupts | None,
+    ) -> Runs:
+        """A runner over an open provider; the arguments are those of `Runner`."""
+
+    def summarize(
+        self, tasks: Sequence[Task], records: Iterable[Record], *, ledger_charged_usd: float | None
+    ) -> dict[str, Any]:
+        """What the records come to.
+
+        Raises:
+            ValueError: a task has two records, or a record belongs to no planned task.
+        """
+
+
+def make_harness(settings: HarnessSettings) -> Harness:
+    """The configured harness.
+
+    Raises:
+        InputError: the pinned one is chosen and is not here.
+    """
+    if settings.name == "native":
+        return Native()
+    from jevexp.harness.upstream import make_upstream
+
+    return make_upstream(settings.path)
+
+
+class Native:
+    """jevexp's own implementation of the protocol at the pin."""
+
+    def describe(self) -> dict[str, Any]:
+        """Its name, and the commit whose protocol it follows."""
+        return {"name": "native", "commit": PINNED_COMMIT}
+
+    def runner(
+        self,
+        backend: Backend,
+        ledger: Ledger,
+        folder: Folder,
+        *,
+        model: str,
+        tariff: Tariff,
+        reserve_usd: float,
+        session_model: str | None,
+        interrupts: Interrupts | None,
+    ) -> Runs:
+        """Our runner."""
+        return Runner(
+            backend,
+            ledger,
+            folder,
+            model=model,
+            tariff=tariff,
+            reserve_usd=reserve_usd,
+            session_model=session_model,
+            interrupts=interrupts,
+        )
+
+    def summarize(
+        self, tasks: Sequence[Task], records: Iterable[Record], *, ledger_charged_usd: float | None
+    ) -> dict[str, Any]:
+        """Our summary."""
+        return summarize(tasks, records, ledger_charged_usd=ledger_charged_usd)

@@ -1,0 +1,75 @@
+"""The pinned harness as a choice of the harness group."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from jevexp.backends.protocol import Backend
+from jevexp.domain.json import dumps, loads
+from jevexp.domain.record import Record
+from jevexp.domain.task import Task
+from jevexp.harness.choose import Folder, Runs
+from jevexp.harness.interrupts import Interrupts
+from jevexp.harness.ledger import Ledger
+from jevexp.harness.pin import PINNED_COMMIT
+from jevexp.harness.runner import Tariff
+from jevexp.harness.upstream.find import find
+from jevexp.harness.upstream.package import Package, load
+from jevexp.harness.upstream.runner import UpstreamRunner, their_tasks
+
+
+def make_upstream(path: str | None) -> "Upstream":
+    """The pinned harness: the installed package, or the checkout at `path`.
+
+    Raises:
+        InputError: there is none at the pinned commit; says what was found instead.
+    """
+    return Upstream(load(find(path)))
+
+
+class Upstream:
+    """The pinned harness's Runner, Ledger, tasks and summary, from its own package."""
+
+    def __init__(self, package: Package) -> None:
+        self._package = package
+
+    def describe(self) -> dict[str, Any]:
+        """Its name, its commit, and whether it is installed or a checkout."""
+        origin = self._package.location.origin
+        return {"name": "upstream", "commit": PINNED_COMMIT, "origin": origin}
+
+    def runner(
+        self,
+        backend: Backend,
+        ledger: Ledger,
+        folder: Folder,
+        *,
+        model: str,
+        tariff: Tariff,
+        reserve_usd: float,
+        session_model: str | None,
+        interrupts: Interrupts | None,
+    ) -> Runs:
+        """Its runner, around one of our backends."""
+        return UpstreamRunner(
+            self._package,
+            backend,
+            ledger,
+            folder,
+            model=model,
+            tariff=tariff,
+            reserve_usd=reserve_usd,
+            session_model=session_model,
+            interrupts=interrupts,
+        )
+
+    def summarize(
+        self, tasks: Sequence[Task], records: Iterable[Record], *, ledger_charged_usd: float | None
+    ) -> dict[str, Any]:
+        """Its summary, as plain JSON."""
+        summary = self._package.summarize(
+            their_tasks(self._package, tasks),
+            [record.line() for record in records],
+            ledger_charged_usd,
+        )
+        plain: dict[str, Any] = loads(dumps(summary))
+        return plain

@@ -1,0 +1,1 @@
+"""The pinned harness: how it is found, refused, and run."""

@@ -1,0 +1,1 @@
+"""Adapters; the stand-in has none of its own."""
