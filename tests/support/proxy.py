@@ -79,7 +79,8 @@ def _handler(
             if upstream is None:
                 self._answer(400, {"error": {"message": "model name is missing or unknown"}})
                 return
-            reply = client.request(method, upstream + path, content=body)
+            kind = {"Content-Type": "application/json"} if body is not None else {}
+            reply = client.request(method, upstream + path, content=body, headers=kind)
             self._answer(reply.status_code, reply.json())
 
         def _answer(self, status: int, body: Any) -> None:
