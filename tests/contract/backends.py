@@ -16,17 +16,22 @@ import pytest
 
 from jevexp.backends.fake import Fake, answer_key
 from jevexp.backends.llama_cpp import LlamaCpp
+from jevexp.backends.openai import OpenAIChat, OpenAILogprobs
 from jevexp.backends.protocol import Backend
 from jevexp.backends.python_factory import make_python
 from jevexp.backends.replay import Replay
+from jevexp.backends.server.managed import ManagedServer
 from jevexp.backends.systemone import SystemOne
 from jevexp.domain.decision import Request
 from jevexp.domain.task import Task
 from jevexp.settings import FakeBackend, PythonBackend
 from tests.contract.questions import TASKS
+from tests.support.bridge import judgevet_backend, need_bridge
 from tests.support.llama import backend_settings, model_identity
+from tests.support.openai import chat_settings, logprobs_settings
 from tests.support.replays import ask, replay_settings, write_answers
 from tests.support.scripted_llama import scripted_llama
+from tests.support.scripted_openai import HOSTED, LLAMA, SGLANG, VLLM, Flavour, scripted_openai
 from tests.support.systemone import SPARROW, scripted_systemone
 from tests.support.systemone import settings as systemone_settings
 from tests.support.tiny_gguf import write_tiny_gguf
@@ -163,6 +168,66 @@ def systemone_sparrow(folder: Path, requests: Sequence[Request]) -> Iterator[Bac
     yield SystemOne(systemone_settings(command=SPARROW))
 
 
+@contextmanager
+def openai_chat_scripted(folder: Path, requests: Sequence[Request]) -> Iterator[Backend]:
+    """Written probabilities from a local server that answers like a hosted one."""
+    del folder, requests
+    with scripted_openai(HOSTED) as server:
+        yield OpenAIChat(chat_settings(base_url=server.url), model_identity())
+
+
+def openai_logprobs_scripted(flavour: Flavour) -> Factory:
+    """Next-token probabilities from a local server that answers like a kind of real ones."""
+
+    @contextmanager
+    def made(folder: Path, requests: Sequence[Request]) -> Iterator[Backend]:
+        del folder, requests
+        with scripted_openai(flavour) as server:
+            yield OpenAILogprobs(logprobs_settings(base_url=server.url), model_identity())
+
+    return made
+
+
+@contextmanager
+def openai_logprobs_tiny(folder: Path, requests: Sequence[Request]) -> Iterator[Backend]:
+    """Next-token probabilities from llama.cpp's own OpenAI route, with a tiny random model."""
+    del requests
+    pytest.importorskip("xllamacpp", reason="the extra `local` is not installed")
+    server = ManagedServer(write_tiny_gguf(folder / "tiny.gguf"), "m-1", backend_settings().server)
+    url = server.start(folder)
+    try:
+        yield OpenAILogprobs(logprobs_settings(base_url=url), model_identity(alias="m-1"))
+    finally:
+        server.stop()
+
+
+@contextmanager
+def judgevet_http(folder: Path, requests: Sequence[Request]) -> Iterator[Backend]:
+    """The adapter of judgevet itself on a local service."""
+    del folder, requests
+    need_bridge()
+    with scripted_systemone() as service:
+        yield judgevet_backend(f"backend.base_url={service.url}", "backend.key_env=null")
+
+
+@contextmanager
+def judgevet_factory(folder: Path, requests: Sequence[Request]) -> Iterator[Backend]:
+    """The provider that judgevet ships for tests, named by what makes it."""
+    del folder, requests
+    need_bridge()
+    yield judgevet_backend(
+        "backend.provider=factory", "backend.factory=tests.support.bridge:fake_port"
+    )
+
+
+@contextmanager
+def judgevet_typevet(folder: Path, requests: Sequence[Request]) -> Iterator[Backend]:
+    """The offline session of typevet."""
+    del folder, requests
+    need_bridge()
+    yield judgevet_backend("backend=typevet", "backend.typevet.backend=fake")
+
+
 BACKENDS = [
     pytest.param(fake_uniform, id="fake, uniform"),
     pytest.param(fake_noise, id="fake, noise"),
@@ -173,7 +238,15 @@ BACKENDS = [
     pytest.param(replay_answers, id="replay, answers"),
     pytest.param(llama_cpp_scripted, id="llama_cpp, scripted server"),
     pytest.param(systemone_scripted, id="systemone, scripted server"),
+    pytest.param(openai_chat_scripted, id="openai_chat, scripted server"),
+    pytest.param(openai_logprobs_scripted(LLAMA), id="openai_logprobs, like llama.cpp"),
+    pytest.param(openai_logprobs_scripted(VLLM), id="openai_logprobs, like vLLM"),
+    pytest.param(openai_logprobs_scripted(SGLANG), id="openai_logprobs, like SGLang"),
+    pytest.param(judgevet_http, id="judgevet, http"),
+    pytest.param(judgevet_factory, id="judgevet, factory"),
+    pytest.param(judgevet_typevet, id="judgevet, typevet"),
     # Real servers: one entry each, marked live.
     pytest.param(llama_cpp_tiny, id="llama_cpp, tiny model", marks=pytest.mark.live),
     pytest.param(systemone_sparrow, id="systemone, sparrow", marks=pytest.mark.live),
+    pytest.param(openai_logprobs_tiny, id="openai_logprobs, tiny model", marks=pytest.mark.live),
 ]

@@ -42,7 +42,7 @@ TASKS = [
     task("choice", id="other scripts", **described("größe", "任務", "мера", "☃")),
     task("choice", id="labels like numbers", **described("1", "0", "10")),
     task("choice", id="quotes", **described('say "yes"', "it's", "{x}", "a\\b")),
-    task("choice", id="twenty-six", **described(*(f"topic {n}" for n in range(26)))),
+    task("choice", id="twenty-four", **described(*(f"topic {n}" for n in range(24)))),
     task("score", id="four levels"),
     levels(10, id="ten levels"),
     task("noul", id="structured", state={"b": [1, 2.5, None, True], "a": {"größe": "☃"}}),
@@ -52,6 +52,7 @@ TASKS = [
     task("noul", id="empty", state=""),
     task("noul", id="control characters", state="tab\tnewline\nbell\x07 <|im_end|> {{ x }}"),
 ]
+TWENTY_SIX = task("choice", id="twenty-six", **described(*(f"topic {n}" for n in range(26))))
 MANY_LABELS = task("choice", id="many labels", **described(*(f"label {n}" for n in range(300))))
 ELEVEN_LEVELS = levels(11, id="eleven levels")
 UNANSWERABLE = task(

@@ -16,7 +16,7 @@ from jevexp.domain.json import dumps, loads, representable
 from jevexp.domain.task import Task
 from jevexp.harness import score
 from tests.contract.backends import BACKENDS, Factory
-from tests.contract.questions import ELEVEN_LEVELS, MANY_LABELS, TASKS, UNANSWERABLE
+from tests.contract.questions import ELEVEN_LEVELS, MANY_LABELS, TASKS, TWENTY_SIX, UNANSWERABLE
 
 MODEL = "m-1"
 REQUESTS = [Request.of(task, MODEL) for task in TASKS]
@@ -223,7 +223,7 @@ def test_a_request_is_not_changed_by_asking(make: Make, tmp_path: Path) -> None:
     assert json.dumps(request.wire()) == before
 
 
-@pytest.mark.parametrize("task", [MANY_LABELS, ELEVEN_LEVELS], ids=lambda task: task.id)
+@pytest.mark.parametrize("task", [TWENTY_SIX, MANY_LABELS, ELEVEN_LEVELS], ids=lambda task: task.id)
 def test_more_options_than_it_can_do_are_a_failure_and_no_wrong_number(
     make: Make, tmp_path: Path, task: Task
 ) -> None:
