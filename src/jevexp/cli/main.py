@@ -11,7 +11,7 @@ from jevexp.errors import InputError
 from jevexp.harness.interrupts import Interrupted
 
 # One file a verb below jevexp.cli; each has a function main(arguments) -> exit status.
-VERBS = ("check", "data", "export", "identify", "plan", "ui")
+VERBS = ("check", "data", "export", "identify", "plan", "summarize", "ui")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,0 +1,140 @@
+"""`jevexp summarize`: compute a run's summary again from its results, and compare."""
+
+import argparse
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from jevexp.cli import tables
+from jevexp.cli.console import make_console
+from jevexp.datasets import load_dataset
+from jevexp.domain.json import dumps
+from jevexp.domain.record import Record
+from jevexp.domain.task import Task
+from jevexp.errors import InputError
+from jevexp.evidence import Manifest, RunDirectory
+from jevexp.evidence.directory import SUMMARY
+from jevexp.harness import make_harness
+from jevexp.settings import Dataset, Harness
+
+# How far two ways to sum the same numbers may be apart.
+TOLERANCE = 1e-12
+_MOST_SHOWN = 5
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the summary; 0 when it is the stored one, 1 when it is not.
+
+    Raises:
+        InputError: it is no run, its tasks cannot be had, or the harness is not here.
+    """
+    arguments = _parser().parse_args(argv)
+    directory = RunDirectory(arguments.run)
+    manifest = directory.read_manifest()
+    harness = make_harness(_harness(arguments, manifest))
+    tasks = _tasks(manifest)
+    records = _records(directory)
+    try:
+        summary = harness.summarize(tasks, records, ledger_charged_usd=manifest.ledger.charged_usd)
+    except ValueError as error:
+        raise InputError(f"{directory.path}: the results do not fit the tasks: {error}") from error
+    if arguments.json:
+        print(dumps(summary, indent=2))
+    else:
+        make_console().print(tables.results(manifest, summary))
+    # With --json, standard output is the summary alone.
+    console = Console(stderr=True, soft_wrap=True) if arguments.json else make_console()
+    return _compare(console, directory, summary)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="jevexp summarize",
+        description="Compute a run's summary again from its results and compare it with the "
+        "stored one: status 0 when they are equal, 1 when they differ.",
+    )
+    parser.add_argument("run", type=Path, metavar="RUN", help="a run directory")
+    parser.add_argument(
+        "--harness", choices=("native", "upstream"), help="whose summary (default: the run's own)"
+    )
+    parser.add_argument(
+        "--harness-path", metavar="DIR", help="a git checkout of the pinned harness"
+    )
+    parser.add_argument("--json", action="store_true", help="print the summary as JSON")
+    return parser
+
+
+def _harness(arguments: argparse.Namespace, manifest: Manifest) -> Harness:
+    configured = manifest.config.resolved.get("harness", {})
+    name = arguments.harness or manifest.harness["name"]
+    path = arguments.harness_path
+    if path is None and name == configured.get("name"):
+        path = configured.get("path")
+    return Harness.of({"name": name, "path": path}, at="harness")
+
+
+def _tasks(manifest: Manifest) -> Sequence[Task]:
+    """The tasks that the run was put, by its manifest; pinned ones are downloaded if need be."""
+    dataset = Dataset.of(manifest.config.resolved["dataset"], at="dataset")
+    loaded = load_dataset(dataset, show=Console(stderr=True))
+    if loaded.dataset_hash != manifest.dataset.dataset_hash:
+        raise InputError(
+            f"dataset: the tasks have changed since the run: expected dataset_hash "
+            f"{manifest.dataset.dataset_hash}, found {loaded.dataset_hash}"
+        )
+    return loaded.tasks[: manifest.counts.requested]
+
+
+def _records(directory: RunDirectory) -> list[Record]:
+    try:
+        return list(directory.records())
+    except OSError as error:
+        raise InputError(f"{error.filename}: {error.strerror}") from error
+    except ValueError as error:
+        raise InputError(str(error)) from error
+
+
+def _compare(console: Console, directory: RunDirectory, summary: dict[str, Any]) -> int:
+    stored = directory.read_summary()
+    if stored is None:
+        console.print(Text(f"no {SUMMARY} to compare with: the run ended without one"))
+        return 1
+    found = list(differences(stored, summary))
+    if not found:
+        console.print(Text(f"the same as {SUMMARY}"))
+        return 0
+    for line in found[:_MOST_SHOWN]:
+        console.print(Text(f"differs from {SUMMARY}: {line}", style="red"))
+    if len(found) > _MOST_SHOWN:
+        console.print(Text(f"and in {len(found) - _MOST_SHOWN} more places", style="red"))
+    return 1
+
+
+def differences(stored: Any, computed: Any, at: str = "") -> Iterator[str]:
+    """Where two summaries differ, a line each."""
+    if isinstance(stored, Mapping) and isinstance(computed, Mapping):
+        for name in dict.fromkeys([*stored, *computed]):
+            place = f"{at}.{name}" if at else str(name)
+            if name not in stored or name not in computed:
+                yield f"{place}: only {'computed' if name in computed else 'stored'}"
+            else:
+                yield from differences(stored[name], computed[name], place)
+    elif isinstance(stored, list) and isinstance(computed, list) and len(stored) == len(computed):
+        for index, (one, other) in enumerate(zip(stored, computed, strict=True)):
+            yield from differences(one, other, f"{at}[{index}]")
+    elif not _same(stored, computed):
+        yield f"{at}: stored {dumps(stored)}, computed {dumps(computed)}"
+
+
+def _same(one: Any, other: Any) -> bool:
+    if _is_number(one) and _is_number(other):
+        return math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+    return type(one) is type(other) and bool(one == other)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
