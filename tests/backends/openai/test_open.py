@@ -75,6 +75,23 @@ def test_a_bias_that_llama_cpp_s_probabilities_do_not_know_of_is_seen(tmp_path: 
     assert said["logit_bias"] == "sampling"
 
 
+def test_a_forced_token_that_claims_to_be_certain_is_not_believed(tmp_path: Path) -> None:
+    with scripted_openai(VLLM) as server:
+        honest = server.answers[COMPLETIONS]
+        assert not isinstance(honest, Answer)
+
+        def boasting(body: Any) -> Answer:
+            answer = honest(body)
+            if answer.status == 200:
+                answer.body["choices"][0]["logprobs"]["token_logprobs"] = [-1e-6]
+            return answer
+
+        server.answers[COMPLETIONS] = boasting
+        backend = OpenAILogprobs(logprobs_settings(base_url=server.url), model_identity())
+        assert backend.open(tmp_path).describe()["features"]["logit_bias"] == "ignored"
+        backend.close()
+
+
 def test_the_question_that_is_tried_is_no_task(tmp_path: Path) -> None:
     with scripted_openai(HOSTED) as server:
         backend = OpenAILogprobs(

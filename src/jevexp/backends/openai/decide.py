@@ -16,14 +16,12 @@ from jevexp.backends.candidates import Candidates
 from jevexp.backends.llama_cpp.readout import MISSING_BIAS, Readout, readout_of
 from jevexp.backends.openai.asking import CHAT, Answer, Asked, Asking
 from jevexp.backends.openai.connection import answering_model, usage
-from jevexp.backends.openai.probe import FORCING_BIAS, BiasReach, Features
+from jevexp.backends.openai.probe import CONTEXT, FORCING_BIAS, BiasReach, Features
 from jevexp.backends.prompt import MOST_OPTIONS, Message, message, without_thinking
 from jevexp.backends.transport import Failure, Transport
 from jevexp.domain.decision import Decision, Request
 from jevexp.settings import OpenAILogprobsBackend
 
-# What an answer begins after, where the server does not show the whole prompt.
-_CONTEXT = "\n"
 # Tokens asked for beyond the candidates.
 _EXTRA = 4
 # Probabilities that were read one by one, by servers that compute in half precision.
@@ -140,7 +138,7 @@ class Decider:
         symbols = list(asked.symbols.values())
         ids: Sequence[int | None] = [None] * len(symbols)
         if self._lookup is not None:
-            ids = self._lookup.ids(_CONTEXT if prompt is None else prompt, end, symbols)
+            ids = self._lookup.ids(CONTEXT if prompt is None else prompt, end, symbols)
         candidates = [_Candidate(symbol, token) for symbol, token in zip(symbols, ids, strict=True)]
         attempt.sent["candidates"] = {
             label: {"text": candidate.text, "id": candidate.id}

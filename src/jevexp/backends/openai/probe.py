@@ -1,18 +1,18 @@
 """Which of the features that a distribution is read with a server has, found out by trying.
 
-No task is needed for it: a harmless question is asked with and without a bias, and the answers are
+No task is needed for it: a harmless question is asked with different biases, and the answers are
 compared. What a server merely accepts proves nothing, since most ignore what they do not know.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from jevexp.backends.candidates import Tokenizer
+from jevexp.backends.candidates import Candidates, Tokenizer
 from jevexp.backends.openai.asking import Asked, Asking
-from jevexp.backends.openai.listing import Entry, Listing
+from jevexp.backends.openai.listing import Listing
 from jevexp.backends.openai.native import (
     LLAMA_CPP,
     VLLM,
@@ -28,9 +28,17 @@ from jevexp.settings import OpenAILogprobsBackend
 PROBE = "Name one colour."
 # The strongest bias that OpenAI's description allows.
 FORCING_BIAS = 100.0
-_BIAS = 12.0
-# A bias that reaches the probabilities moves the log-odds by 12; single precision blurs them.
+# Two words that are predicted by force, which also keeps tokens that are no text on their own, and
+# which servers fail to show, out of the answers.
+_WORDS = ("yes", "no")
+# What the words are looked up after, and answers begin after: not a word that they could join.
+CONTEXT = "\n"
+# The bias that one word has less than the other, now this one, now that.
+_LESS = 2.0
+# Servers that batch requests do not repeat a log-probability to the last digit.
 _TOLERANCE = 0.5
+# Of one distribution, with some room for the same reason.
+_MOST_MASS = 1.05
 _FEWER = (20, 5)
 _REFUSED = (400, 422)
 # What no other way of asking changes.
@@ -144,22 +152,23 @@ class _Server:
         """
         rendered = self.renderer(PROBE) if self.renderer else None
         asked = Asked(PROBE, without_thinking(rendered) if rendered is not None else None)
+        ids = _ids(self.tokenizer) if self.tokenizer else None
         best: Features | None = None
         refused: Failure | None = None
         for extras in _EXTRAS[self.family]:
             asking = Asking(
                 self.transport, self.settings, route=route, family=self.family, extras=extras
             )
-            probe = _Probe(asking, asked, self.model)
+            probe = _Probe(asking, asked, self.model, ids)
             try:
-                top, plain = probe.widest(self.settings.readout.top_logprobs)
+                top, listed = probe.widest(self.settings.readout.top_logprobs)
             except Failure as failure:
                 if failure.status is None or failure.status in _FINAL:
                     raise
                 refused = failure
                 continue
-            reach = probe.reach(top, plain, self.tokenizer)
-            named = "id" if plain.has_ids else "text"
+            reach = probe.reach(top, listed)
+            named = "id" if listed.has_ids else "text"
             found = Features(
                 route, self.family, self.tokenizer, self.renderer, named, reach, top, extras
             )
@@ -177,13 +186,24 @@ def _worth(features: Features) -> tuple[int, bool]:
     return order.index(features.logit_bias), features.tokens == "id"
 
 
+def _ids(tokenizer: Tokenizer) -> tuple[int, ...] | None:
+    """The two words' tokens; None where they are not one token each."""
+    try:
+        return Candidates(tokenizer).ids(CONTEXT, "", _WORDS)
+    except Failure as failure:
+        if failure.code == "candidate_not_one_token":
+            return None
+        raise
+
+
 @dataclass(frozen=True, slots=True)
 class _Probe:
-    """One way of asking, tried."""
+    """One way of asking, tried; `ids` are the two words', where they are known."""
 
     asking: Asking
     asked: Asked
     model: str
+    ids: tuple[int, ...] | None
 
     def widest(self, wish: int) -> tuple[int, Listing]:
         """The longest list that the server agrees to: how long it is, and one such list.
@@ -193,7 +213,7 @@ class _Probe:
         """
         for top in (wish, *(fewer for fewer in _FEWER if fewer < wish)):
             try:
-                found = self._ask(top, {})
+                found = self._ask(top, FORCING_BIAS, FORCING_BIAS - _LESS)
             except Failure as failure:
                 if failure.status not in _REFUSED:
                     raise
@@ -202,54 +222,56 @@ class _Probe:
             return min(top, len(found.entries)), found
         raise refused
 
-    def reach(self, top: int, plain: Listing, tokenizer: Tokenizer | None) -> BiasReach:
-        """Give a listed token a bias, and see what comes of it; raises Failure on silence."""
-        target = next(_with_id(plain, tokenizer), None)
-        if target is None:
+    def reach(self, top: int, listed: Listing) -> BiasReach:
+        """How far a bias gets; `listed` came with more of it for the first word.
+
+        Raises:
+            Failure: the server does not answer at all.
+        """
+        if self.ids is None:
             return BiasReach.UNTRIED
-        token, entry = target
         try:
-            after = _find(self._ask(top, {token: _BIAS}), token, entry)
-            if after is not None:
-                moved = _log_odds(after) - _log_odds(entry.logprob)
-                if abs(moved - _BIAS) < _TOLERANCE:
+            other = self._ask(top, FORCING_BIAS - _LESS, FORCING_BIAS)
+            before, after = self._log_ratio(listed), self._log_ratio(other)
+            if before is not None and after is not None:
+                # What the words themselves differ by cancels.
+                moved = before - after
+                if abs(moved - 2 * _LESS) < _TOLERANCE:
                     return BiasReach.PROBABILITIES
-                if abs(moved) > _TOLERANCE:
-                    return BiasReach.IGNORED
-            sampled = self._ask(top, {token: FORCING_BIAS}).sampled
+            forced = [self._ask(top, FORCING_BIAS, 0.0), self._ask(top, 0.0, FORCING_BIAS)]
         except Failure as failure:
             if failure.status is None:
                 raise
             return BiasReach.IGNORED
-        same = sampled.id == token if plain.has_ids else sampled.text == entry.text
-        told = abs(sampled.logprob - entry.logprob) < _TOLERANCE
-        return BiasReach.SAMPLING if same and told else BiasReach.IGNORED
+        told = [self._is_sampled(answer, word) for word, answer in enumerate(forced)]
+        return BiasReach.SAMPLING if all(told) and _agree(*forced) else BiasReach.IGNORED
 
-    def _ask(self, top: int, bias: Mapping[int, float]) -> Listing:
+    def _ask(self, top: int, *biases: float) -> Listing:
+        given = zip(self.ids or (), biases, strict=False)
+        bias = {token: value for token, value in given if value}
         return self.asking.ask(self.asking.body(self.asked, self.model, top, bias)).listing
 
+    def _log_ratio(self, listed: Listing) -> float | None:
+        ids = self.ids or ()
+        try:
+            first, second = map(listed.find, ids, _WORDS)
+        except ValueError:
+            return None
+        return first - second if first is not None and second is not None else None
 
-def _with_id(plain: Listing, tokenizer: Tokenizer | None) -> Iterator[tuple[int, Entry]]:
-    """Listed tokens that may be given a bias: unlikely enough to show it, their id known."""
-    by_rank = sorted(plain.entries, key=lambda entry: -entry.logprob)
-    for entry in by_rank[2:] + by_rank[1:2]:
-        if not -10 < entry.logprob < -0.5:
-            continue
-        if entry.id is not None:
-            yield entry.id, entry
-        elif tokenizer is not None and entry.text is not None and entry.text.isalnum():
-            before, whole = tokenizer("\n"), tokenizer("\n" + entry.text)
-            if whole[:-1] == before:
-                yield whole[-1], entry
-
-
-def _find(listed: Listing, token: int, entry: Entry) -> float | None:
-    try:
-        return listed.find(token, entry.text or "")
-    except ValueError:
-        return None
+    def _is_sampled(self, listed: Listing, word: int) -> bool:
+        if listed.has_ids:
+            return self.ids is not None and listed.sampled.id == self.ids[word]
+        return listed.sampled.text == _WORDS[word]
 
 
-def _log_odds(logprob: float) -> float:
-    p = math.exp(logprob)
-    return logprob - math.log1p(-min(p, 1 - 1e-9))
+def _agree(one: Listing, other: Listing) -> bool:
+    """Whether two answers list one distribution, the predicted token's probability included."""
+    known = {(entry.id, entry.text): entry.logprob for entry in one.entries}
+    both = [
+        (entry.logprob, known[entry.id, entry.text])
+        for entry in other.entries
+        if (entry.id, entry.text) in known
+    ]
+    whole = [math.fsum(math.exp(entry.logprob) for entry in part.entries) for part in (one, other)]
+    return bool(both) and all(abs(a - b) < _TOLERANCE for a, b in both) and max(whole) < _MOST_MASS
