@@ -3,6 +3,7 @@
 import ipaddress
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,9 +70,11 @@ class Transport:
         further = dict(headers or {})
         # Shorter ones, such as "none" for a server that wants any, occur in honest answers.
         self._secrets = [
-            secret.encode()
+            spelling.encode()
             for secret in (key, *further.values())
             if secret and len(secret) >= _SHORTEST_SECRET
+            # As it is, and as JSON spells it.
+            for spelling in dict.fromkeys((secret, dumps(secret)[1:-1]))
         ]
         own = {"Accept": "application/json", "Accept-Encoding": "identity"}
         if key:
@@ -135,14 +138,18 @@ class Transport:
         """The body as JSON; None where it is none, or where it repeats our key."""
         try:
             body = loads(raw)
+            spelled = dumps(body).encode()
         except ValueError:
             return None
-        return None if self._holds_secret(dumps(body).encode()) else body
+        return None if self._holds_secret(spelled) else body
 
     def _holds_secret(self, data: bytes) -> bool:
         return any(secret in data for secret in self._secrets)
 
     def _excerpt(self, raw: bytes) -> str:
+        # Spelled anew where it is JSON, as escapes could hide a secret.
+        with suppress(ValueError):
+            raw = dumps(loads(raw)).encode()
         for secret in self._secrets:
             raw = raw.replace(secret, b"[key]")
         return raw[:_EXCERPT_BYTES].decode(errors="replace")

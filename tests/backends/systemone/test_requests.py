@@ -1,5 +1,6 @@
 """One request a decision, sent once and to one place, whatever comes back."""
 
+import json
 import time
 from pathlib import Path
 
@@ -72,6 +73,41 @@ def test_a_service_that_repeats_a_secret_does_not_get_it_into_the_evidence(
     assert secret not in kept
     assert "[key]" in kept
     keyed.backend.close()
+
+
+@pytest.mark.parametrize("status", [200, 500])
+@pytest.mark.parametrize(
+    ("key", "spelled"),
+    [
+        ("sk-abc/def+123=", '"sk-abc\\/def+123="'),
+        ("sk-abc/def+123=", '"\\u0073k-abc/def+123="'),
+        ('sk-"quoted"-123', '"sk-\\"quoted\\"-123"'),
+        ("sk-back\\slash-123", '"sk-back\\\\slash-123"'),
+    ],
+)
+def test_a_repeated_secret_is_found_in_every_spelling_that_json_has(
+    service: ScriptedLlama,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    key: str,
+    spelled: str,
+    status: int,
+) -> None:
+    monkeypatch.setenv("THE_KEY", key)
+    asked = Asked(SystemOne(settings(service.url, key_env="THE_KEY")).open(tmp_path), service)
+    raw = json.dumps(envelope({"type": "noul", "noul": 0.5}) | {"x_key": "KEY"})
+    decision = asked.reply("noul", Answer(raw.replace('"KEY"', spelled).encode(), status=status))
+    assert not decision.ok
+    kept = dumps(decision.response)
+    assert "[key]" in kept
+    assert not any(part in kept for part in (key, spelled[1:-1], "abc", "quoted", "slash"))
+    asked.backend.close()
+
+
+def test_a_body_that_utf_8_cannot_hold_is_a_bad_response(asked: Asked) -> None:
+    raw = json.dumps(envelope({"type": "noul", "noul": 0.5}) | {"x": "\ud800"}).encode()
+    decision = asked.reply("noul", Answer(raw))
+    assert (decision.ok, decision.error, decision.status_code) == (False, "bad_response", 200)
 
 
 def test_without_a_key_none_is_sent(asked: Asked) -> None:
