@@ -2,6 +2,8 @@
 VENV ?= .venv
 PYTHON ?= python3
 PYTEST_ARGS ?=
+# With Python 3.12 or newer, EXTRAS=dev,bridge adds judgevet and typevet to what is tested.
+EXTRAS ?= dev
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
@@ -22,7 +24,7 @@ $(VENV)/.demo: pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.demo
-	@$(INSTALL) --editable '.[dev]'
+	@$(INSTALL) --editable '.[$(EXTRAS)]'
 	@touch $@
 
 install: $(VENV)/.demo  ## make the environment
@@ -55,5 +57,8 @@ constraints:  ## write constraints.txt anew from what resolves today
 	@rm -rf build/constraints && $(PYTHON) -m venv build/constraints
 	@build/constraints/bin/python -m pip install --quiet --editable '.[dev]'
 	@build/constraints/bin/python -m pip install --quiet $(SMOLLM2)
+	@# What only Python 3.12 takes is kept as it is.
 	@{ echo "# Versions that are tested together; written by make constraints."; \
-	   build/constraints/bin/python -m pip freeze --exclude-editable; } > constraints.txt
+	   build/constraints/bin/python -m pip freeze --exclude-editable; \
+	   grep python_version constraints.txt; } > build/constraints.txt
+	@mv build/constraints.txt constraints.txt
