@@ -16,7 +16,7 @@ LAYA = ["laya-serve", "--host", "127.0.0.1", "--port", "{port}"]
 def settings(
     base_url: str | None = None, *, command: Any = None, **fields: Any
 ) -> SystemOneBackend:
-    """The settings of conf/backend/systemone.yaml without a key, with changes."""
+    """The settings of conf/backend/systemone.yaml without address and key, with changes."""
     return SystemOneBackend.of(
         {
             "kind": "systemone",
@@ -26,7 +26,7 @@ def settings(
             "header_env": {},
             "allow_http": False,
             "connect_timeout_s": 5.0,
-            "timeout_s": 30.0,
+            "timeout_s": 60.0,
             "server": {"command": command, "start_timeout_s": 60.0},
             **fields,
         }

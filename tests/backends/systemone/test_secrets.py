@@ -45,8 +45,12 @@ def test_no_file_and_no_line_holds_a_secret(service: ScriptedLlama, workplace: P
     # Never three failures in a row, which would end the run.
     behaviours = [respond, repeating, failing, respond, naming, plain, respond]
     left = iter(behaviours)
+
+    def in_turn(body: Any) -> Answer:
+        return next(left)(body)
+
     service.answers |= {
-        ENDPOINT: lambda body: next(left)(body),
+        ENDPOINT: in_turn,
         "/health": Answer({"model": KEY, "version": ORG}),
         "/v1/models": Answer({"models": [{"name": f"Bearer {KEY}"}]}),
     }
