@@ -30,7 +30,7 @@ def test_every_configuration_field_is_documented() -> None:
 
 
 # Fields that only hold other fields.
-_PARENTS = {"backend.server", "backend.template", "backend.readout", "model.weights",
+_PARENTS = {"backend.server", "backend.typevet", "backend.template", "backend.readout", "model.weights",
             "model.quantization", "model.chat_template"}  # fmt: skip
 
 

@@ -94,6 +94,7 @@ def test_numbers_that_make_no_distribution_are_left_to_the_scoring(answered: Any
         ("noul", lambda: {"decision": noul(math.nan)}, "bad_answer_number"),
         ("noul", lambda: {"decision": noul(True)}, "bad_answer_number"),
         ("noul", lambda: {"decision": noul("0.5")}, "bad_answer_number"),
+        ("noul", lambda: {"decision": noul(1.5)}, "bad_answer_number"),
         ("choice", lambda: {"decision": noul()}, "bad_answer_type"),
         ("choice", lambda: {"decision": choice({LABELS[0]: 1.0})}, "bad_answer_labels"),
         (
@@ -139,6 +140,12 @@ def test_what_is_no_answer_to_the_question_is_a_failure_of_its_own(
     assert (decision.ok, decision.error, decision.probs) == (False, code, None)
     assert "answers" in decision.response
     dumps(decision.response)
+
+
+@pytest.mark.parametrize("name", [None, "", 7])
+def test_an_answer_by_nobody_is_a_failure(answered: Any, name: Any) -> None:
+    decision = answered("noul", {"decision": noul()}, model=name)
+    assert (decision.ok, decision.error, decision.model) == (False, "bad_answer_model", "m-1")
 
 
 def test_a_level_that_is_no_text_may_come_back_as_text(opened: Open) -> None:

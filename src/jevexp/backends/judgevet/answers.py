@@ -10,7 +10,7 @@ from jevexp.domain.task import Kind, Question
 
 
 class WrongAnswer(Exception):
-    """A response that holds no answer to the question; `code` is a safe code."""
+    """A response that holds no answer to the question; `code` says what is wrong with it."""
 
     def __init__(self, code: str) -> None:
         super().__init__(code)
@@ -29,9 +29,11 @@ def read_answer(question: Question, response: Any) -> dict[str, float]:
     """Label to probability, as returned; confidences and the scalar score are never looked at.
 
     Raises:
-        WrongAnswer: an answer is missing or too many, of another type, over other labels or
-            levels, with another legend, or has something else than finite numbers.
+        WrongAnswer: no model is named, an answer is missing or too many, of another type, over
+            other labels or levels, with another legend, or of something else than numbers.
     """
+    if not isinstance(response.model, str) or not response.model:
+        raise WrongAnswer("bad_answer_model")
     answers = response.answers
     if not isinstance(answers, Mapping) or set(answers) != {"decision"}:
         raise WrongAnswer("bad_answer_id")
@@ -39,6 +41,8 @@ def read_answer(question: Question, response: Any) -> dict[str, float]:
     _check_type(question.type, answer)
     if question.type is Kind.NOUL:
         _check_numbers([answer.noul])
+        if not 0 <= answer.noul <= 1:
+            raise WrongAnswer("bad_answer_number")
         return {"no": 1 - answer.noul, "yes": answer.noul}
     found = answer.probabilities
     if question.type is Kind.SCORE:

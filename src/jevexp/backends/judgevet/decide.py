@@ -66,7 +66,7 @@ class Decider:
         receipts = (getattr(response, "receipts", None) or {}).get("decision")
         return Decision(
             ok=True,
-            model=model or self._asked(request),
+            model=model,
             probs=probs,
             status_code=self._status(),
             usage=token_counts(response),
@@ -90,11 +90,12 @@ class Decider:
         """The model that the provider is asked for: its own, where it only has one."""
         return self._provider.model or request.model
 
-    def _answered_by(self, response: Any) -> str | None:
+    def _answered_by(self, response: Any) -> str:
         """The model that the answer names; the server's word where the provider has none."""
         if self._provider.echoes_model and self._telling is not None and self._telling.model:
             return self._telling.model
-        return response.model if isinstance(response.model, str) else None
+        named: str = response.model
+        return named
 
     @property
     def _telling(self) -> Exchange | None:
