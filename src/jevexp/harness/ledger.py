@@ -165,8 +165,12 @@ class Ledger:
         """Count a reservation as made through this object.
 
         For one that the pinned harness has just written into the same file.
+
+        Raises:
+            LedgerError: the file is damaged.
         """
-        self._own.add(reservation_id)
+        with self._locked():
+            self._own.add(reservation_id)
 
     def close(self) -> None:
         """Close the file; open reservations stay charged."""
