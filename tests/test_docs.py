@@ -30,8 +30,8 @@ def test_every_configuration_field_is_documented() -> None:
 
 
 # Fields that only hold other fields.
-_PARENTS = {"backend.server", "backend.typevet", "backend.template", "backend.readout", "model.weights",
-            "model.quantization", "model.chat_template"}  # fmt: skip
+_PARENTS = {"backend.server", "backend.typevet", "backend.template", "backend.readout",
+            "model.weights", "model.quantization", "model.chat_template"}  # fmt: skip
 
 
 def test_every_record_and_summary_field_is_documented() -> None:

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -42,6 +43,15 @@ def test_a_context_is_entered_and_left(opened: Open, monkeypatch: pytest.MonkeyP
     assert made.EVENTS == ["opened"]
     backend.close()
     assert made.EVENTS == ["opened", "closed"]
+
+
+def test_a_module_in_the_current_folder_is_found(
+    opened: Open, workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    text = "from judgevet.testing import FakeSystemOnePort as make"
+    (workplace / "module_found_here.py").write_text(text)
+    assert opened(*named("module_found_here:make")).decide(REQUEST).ok
 
 
 def test_nothing_is_imported_before_the_provider_is_opened() -> None:

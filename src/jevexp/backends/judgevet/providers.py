@@ -2,9 +2,12 @@
 
 import importlib
 import inspect
-from collections.abc import Iterator
+import os
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import httpx
@@ -146,13 +149,17 @@ def factory_provider(path: str) -> Iterator[Provider]:
 
 def _called(path: str) -> Any:
     module, _, attribute = path.partition(":")
+    # Last, so that a file of the person's never hides a library's module.
+    if not {"", os.getcwd()} & set(sys.path):  # noqa: PTH109  as sys.path spells it
+        sys.path.append(os.getcwd())  # noqa: PTH109
     try:
-        found: Any = importlib.import_module(module)
-        for name in attribute.split("."):
-            found = getattr(found, name)
-        return found()
-    except Exception as error:  # somebody else's code may raise anything
+        make: Callable[[], Any] = reduce(
+            getattr, attribute.split("."), importlib.import_module(module)
+        )
+        return make()
+    except (Exception, SystemExit) as error:
+        # The class name only, since what a person's code says may hold a secret.
         raise InputError(
-            f"backend.factory: {path} cannot be used: {type(error).__name__}; "
-            f'see python -c "from {module} import {attribute.partition(".")[0]}"'
+            f"backend.factory: {path} cannot be used: {type(error).__name__}; it must be a "
+            "callable without arguments, in a module that can be imported here"
         ) from error
