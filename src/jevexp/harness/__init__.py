@@ -1,7 +1,8 @@
 """The benchmark's protocol at the pin: scoring, ledger, runner, summary."""
 
+from jevexp.harness.books import LedgerError
 from jevexp.harness.choose import Harness, make_harness
-from jevexp.harness.ledger import CapReached, Ledger, LedgerError, Overcharged
+from jevexp.harness.ledger import CapReached, Ledger, Overcharged
 from jevexp.harness.pin import PINNED_COMMIT
 from jevexp.harness.runner import Runner, RunOutcome, StopReason, Tariff
 from jevexp.harness.scoring import Verdict, score

@@ -7,7 +7,6 @@ charged: a request that was in flight when its process died may have cost money.
 
 import errno
 import fcntl
-import math
 import os
 import time
 import uuid
@@ -18,16 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from jevexp.domain.json import dumps, loads
+from jevexp.harness.books import Books, LedgerError, amount
 
 # Room for the rounding of sums, as the benchmark has it.
 EPSILON_USD = 1e-12
 _POLL_S = 0.005
 # How every row begins, ours and the pinned harness's.
 _ROW_START = b'{"event"'
-
-
-class LedgerError(Exception):
-    """The ledger cannot be used as asked; nothing was written unless a subclass says so."""
 
 
 class CapReached(LedgerError):
@@ -66,7 +62,7 @@ class Ledger:
         read_only: bool = False,
     ) -> None:
         self.path = path
-        self._own_cap = _amount(cap_usd)
+        self._own_cap = amount(cap_usd)
         self._now = now
         self._lock_timeout_s = lock_timeout_s
         self._read_only = read_only
@@ -74,13 +70,8 @@ class Ledger:
         self._file = os.open(path, flags | os.O_CLOEXEC, 0o644)
         self._position = 0
         self._lines = 0
-        self._file_cap: float | None = None
-        self._reserved: dict[str, float] = {}
-        self._finished: set[str] = set()
+        self._books = Books()
         self._own: set[str] = set()
-        self._own_settled = Fraction(0)
-        # Exact, so that a thousand small charges meet a cap to the cent.
-        self._charged = Fraction(0)
         try:
             with self._locked():
                 pass
@@ -91,19 +82,19 @@ class Ledger:
     @property
     def cap_usd(self) -> float:
         """The cap in force, in US dollars."""
-        return self._own_cap if self._file_cap is None else min(self._file_cap, self._own_cap)
+        first = self._books.first_cap_usd
+        return self._own_cap if first is None else min(first, self._own_cap)
 
     @property
     def charged_usd(self) -> float:
         """Settled charges plus open reservations of all runs, in US dollars."""
         with self._locked():
-            return float(self._charged)
+            return float(self._books.charged)
 
     @property
     def charged_here_usd(self) -> float:
         """What reservations made through this object came to, open ones in full, in US dollars."""
-        still_open = (Fraction(self._reserved[name]) for name in self._own & self._reserved.keys())
-        return float(self._own_settled + sum(still_open, Fraction(0)))
+        return float(sum((Fraction(self._books.came_to(one)) for one in self._own), Fraction(0)))
 
     def reserve(self, amount_usd: float, meta: Mapping[str, Any]) -> str:
         """Set an amount aside and return the reservation's id.
@@ -112,21 +103,23 @@ class Ledger:
             CapReached: it would pass the cap.
             LedgerError: not a finite, non-negative amount, or the file is damaged.
         """
-        amount = _amount(amount_usd)
+        wanted = amount(amount_usd)
         with self._locked():
-            if self._file_cap is None:
+            if self._books.first_cap_usd is None:
                 self._append({"event": "cap", "cap_usd": self._own_cap, "ts": self._now()})
-            if self._charged + Fraction(amount) > Fraction(self.cap_usd) + Fraction(EPSILON_USD):
+            if self._books.charged + Fraction(wanted) > Fraction(self.cap_usd) + Fraction(
+                EPSILON_USD
+            ):
                 raise CapReached(
-                    f"{amount} more would pass the cap of {self.cap_usd} US dollars; "
-                    f"{float(self._charged)} are charged"
+                    f"{wanted} more would pass the cap of {self.cap_usd} US dollars; "
+                    f"{float(self._books.charged)} are charged"
                 )
             reservation_id = uuid.uuid4().hex
             self._append(
                 {
                     "event": "reserve",
                     "reservation_id": reservation_id,
-                    "reserved_usd": amount,
+                    "reserved_usd": wanted,
                     "ts": self._now(),
                     "meta": dict(meta),
                 }
@@ -141,14 +134,9 @@ class Ledger:
             Overcharged: the charge is above the reservation; the row was written.
             LedgerError: no such open reservation, or not a finite, non-negative amount.
         """
-        charged = _amount(charged_usd)
+        charged = amount(charged_usd)
         with self._locked():
-            if reservation_id not in self._reserved:
-                done = reservation_id in self._finished
-                raise LedgerError(
-                    f"reservation {reservation_id} is {'already settled' if done else 'unknown'}"
-                )
-            reserved = self._reserved[reservation_id]
+            reserved = self._books.reserved(reservation_id)
             self._append(
                 {
                     "event": "settle",
@@ -262,49 +250,15 @@ class Ledger:
         os.fsync(self._file)
         self._position += written
         self._lines += 1
-        self._apply(row)
+        self._books.add(row)
 
     def _read(self, line: bytes) -> None:
         """Take in one row that is in the file already."""
         try:
             if line.strip():
-                self._apply(loads(line))
+                self._books.add(loads(line))
         except (ValueError, KeyError, TypeError, LedgerError) as error:
             place = f"{self.path}:{self._lines + 1}"
             raise LedgerError(f"{place}: not a ledger row: {error}") from error
         self._lines += 1
         self._position += len(line) + 1
-
-    def _apply(self, row: Mapping[str, Any]) -> None:
-        event = row["event"]
-        if event == "cap" and self._file_cap is None:
-            self._file_cap = _amount(row["cap_usd"])
-        elif event == "reserve":
-            reservation_id = row["reservation_id"]
-            if reservation_id in self._reserved or reservation_id in self._finished:
-                raise LedgerError(f"reservation {reservation_id} occurs twice")
-            reserved = _amount(row["reserved_usd"])
-            self._reserved[reservation_id] = reserved
-            self._charged += Fraction(reserved)
-        elif event == "settle":
-            reservation_id = row["reservation_id"]
-            charged = _amount(row["charged_usd"])
-            if reservation_id not in self._reserved:
-                raise LedgerError(f"reservation {reservation_id} is settled but not open")
-            self._charged += Fraction(charged) - Fraction(self._reserved.pop(reservation_id))
-            self._finished.add(reservation_id)
-            if reservation_id in self._own:
-                self._own_settled += Fraction(charged)
-
-
-def _amount(value: float) -> float:
-    """A finite, non-negative number of US dollars."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise LedgerError(f"an amount must be a number, found {value!r}")
-    try:
-        usable = math.isfinite(value) and value >= 0
-    except OverflowError as error:
-        raise LedgerError("an amount must be finite, found a number beyond all floats") from error
-    if not usable:
-        raise LedgerError(f"an amount must be finite and not negative, found {value!r}")
-    return value

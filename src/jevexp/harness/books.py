@@ -1,0 +1,85 @@
+"""What a ledger's rows add up to; pure, the file is somebody else's."""
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+
+class LedgerError(Exception):
+    """The ledger cannot be used as asked; nothing was written unless a subclass says so."""
+
+
+class Books:
+    """Reservations and charges, row by row.
+
+    An unsettled reservation counts in full. Sums are exact, so that a thousand small charges meet
+    a cap to the cent.
+    """
+
+    def __init__(self) -> None:
+        self.first_cap_usd: float | None = None
+        self.charged = Fraction(0)
+        self._open: dict[str, float] = {}
+        self._settled: dict[str, float] = {}
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Take in one row; an event of an unknown kind changes nothing.
+
+        Raises:
+            LedgerError: the row contradicts the ones before it, or its amount is none.
+            KeyError: a field is missing.
+        """
+        event = row["event"]
+        if event == "cap" and self.first_cap_usd is None:
+            self.first_cap_usd = amount(row["cap_usd"])
+        elif event == "reserve":
+            self._reserve(row["reservation_id"], amount(row["reserved_usd"]))
+        elif event == "settle":
+            self._settle(row["reservation_id"], amount(row["charged_usd"]))
+
+    def reserved(self, reservation_id: str) -> float:
+        """The amount of an open reservation, in US dollars.
+
+        Raises:
+            LedgerError: it is settled already, or there is none.
+        """
+        if reservation_id not in self._open:
+            state = "already settled" if reservation_id in self._settled else "unknown"
+            raise LedgerError(f"reservation {reservation_id} is {state}")
+        return self._open[reservation_id]
+
+    def came_to(self, reservation_id: str) -> float:
+        """What a reservation is charged now, in US dollars: in full while it is open."""
+        if reservation_id in self._open:
+            return self._open[reservation_id]
+        return self._settled[reservation_id]
+
+    def _reserve(self, reservation_id: str, reserved_usd: float) -> None:
+        if reservation_id in self._open or reservation_id in self._settled:
+            raise LedgerError(f"reservation {reservation_id} occurs twice")
+        self._open[reservation_id] = reserved_usd
+        self.charged += Fraction(reserved_usd)
+
+    def _settle(self, reservation_id: str, charged_usd: float) -> None:
+        if reservation_id not in self._open:
+            raise LedgerError(f"reservation {reservation_id} is settled but not open")
+        self.charged += Fraction(charged_usd) - Fraction(self._open.pop(reservation_id))
+        self._settled[reservation_id] = charged_usd
+
+
+def amount(value: float) -> float:
+    """A finite, non-negative number of US dollars.
+
+    Raises:
+        LedgerError: it is something else.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise LedgerError(f"an amount must be a number, found {value!r}")
+    try:
+        usable = math.isfinite(value) and value >= 0
+    except OverflowError as error:
+        raise LedgerError("an amount must be finite, found a number beyond all floats") from error
+    if not usable:
+        raise LedgerError(f"an amount must be finite and not negative, found {value!r}")
+    return value
