@@ -100,7 +100,9 @@ def plan(settings: Settings) -> Plan:
     make_backend(settings.backend, settings.model, tasks)
     make_tracker(settings.tracking, Path(settings.outputs))
     check_ledger(settings)
-    return Plan(settings, dataset, tasks, make_harness(settings.harness))
+    harness = make_harness(settings.harness)
+    harness.check(tasks)
+    return Plan(settings, dataset, tasks, harness)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,13 @@ class Harness(Protocol):
     def describe(self) -> dict[str, Any]:
         """What the manifest says about it."""
 
+    def check(self, tasks: Sequence[Task]) -> None:
+        """Look at the tasks that it would be given.
+
+        Raises:
+            InputError: it refuses one; names that.
+        """
+
     def runner(
         self,
         backend: Backend,
@@ -85,6 +92,9 @@ class Native:
     def describe(self) -> dict[str, Any]:
         """Its name, and the commit whose protocol it follows."""
         return {"name": "native", "commit": PINNED_COMMIT}
+
+    def check(self, tasks: Sequence[Task]) -> None:
+        """A task that was loaded is one."""
 
     def runner(
         self,

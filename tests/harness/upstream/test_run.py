@@ -1,5 +1,6 @@
 """A whole run with harness=upstream; a stand-in takes the place of the pinned package."""
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from jevexp.harness import PINNED_COMMIT
 from tests.harness.test_conformance import approx
 from tests.harness.upstream import both
 from tests.support.cli import jevexp
+from tests.support.tasks import task
 from tests.support.upstream import from_git, install
 
 
@@ -65,4 +67,21 @@ def test_the_unrelated_package_is_refused_before_anything_is_written(tmp_path: P
     assert finished.status == 2
     assert "found jevbench 0.1.0 from a package index" in finished.err
     assert finished.err.strip().endswith("pip install 'jevexp[upstream]'")
+    assert not (tmp_path / "outputs").exists()
+
+
+def test_a_task_that_it_refuses_is_named_before_anything_is_written(tmp_path: Path) -> None:
+    site = install(tmp_path / "site", from_git(PINNED_COMMIT))
+    refused = task("noul", id="refused")
+    (tmp_path / "tasks.jsonl").write_text(json.dumps(refused.canonical()))
+    finished = jevexp(
+        "dataset=local",
+        "dataset.path=tasks.jsonl",
+        "harness=upstream",
+        "tracking=none",
+        cwd=tmp_path,
+        PYTHONPATH=str(site),
+    )
+    assert finished.status == 2
+    assert "task 'refused': the pinned harness refuses it: refused for a test" in finished.err
     assert not (tmp_path / "outputs").exists()

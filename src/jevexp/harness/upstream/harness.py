@@ -37,6 +37,14 @@ class Upstream:
         origin = self._package.location.origin
         return {"name": "upstream", "commit": PINNED_COMMIT, "origin": origin}
 
+    def check(self, tasks: Sequence[Task]) -> None:
+        """Make its own tasks of ours, which checks them again.
+
+        Raises:
+            InputError: it refuses one; names that.
+        """
+        their_tasks(self._package, tasks)
+
     def runner(
         self,
         backend: Backend,
