@@ -4,7 +4,7 @@ import importlib
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
@@ -153,10 +153,8 @@ def _called(path: str) -> Any:
     if not {"", os.getcwd()} & set(sys.path):  # noqa: PTH109  as sys.path spells it
         sys.path.append(os.getcwd())  # noqa: PTH109
     try:
-        make: Callable[[], Any] = reduce(
-            getattr, attribute.split("."), importlib.import_module(module)
-        )
-        return make()
+        imported: Any = importlib.import_module(module)
+        return reduce(getattr, attribute.split("."), imported)()
     except (Exception, SystemExit) as error:
         # The class name only, since what a person's code says may hold a secret.
         raise InputError(
