@@ -32,7 +32,8 @@ def test_a_provider_is_asked_once_a_task_with_state_question_and_model(
     ((state, questions, model),) = port.calls
     assert (state, model, list(questions)) == (REQUEST.state, "m-1", ["decision"])
     assert questions["decision"].criteria == REQUEST.question.criteria
-    assert backend.describe()["factory"] == f"{HERE}:make"
+    readout = {"provider": "factory", "factory": f"{HERE}:make"}
+    assert backend.describe()["readout"] == readout
 
 
 def test_a_context_is_entered_and_left(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:

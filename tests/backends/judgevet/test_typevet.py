@@ -26,6 +26,18 @@ def test_the_fake_gives_every_option_the_same(opened: Open) -> None:
     assert (score.model, score.status_code) == ("fake", None)
 
 
+def test_another_session_is_another_readout(opened: Open) -> None:
+    with scripted_llama() as server:
+        prepare(server)
+        url = f"backend.base_url={server.url}"
+        readouts = [
+            opened(*overrides, url).describe()["readout"] for overrides in (FAKE, LLAMA, VLLM)
+        ]
+    assert [one["session"] for one in readouts] == ["fake", "llama_cpp", "vllm"]
+    assert [one["framing"] for one in readouts] == [None, "chatml_thinking", None]
+    assert len({one["version"] for one in readouts}) == 1
+
+
 def test_the_fake_answers_what_its_file_says(opened: Open, tmp_path: Path) -> None:
     file = tmp_path / "answers.json"
     file.write_text(json.dumps({"decision": {"0": 1, "1": 1, "2": 6, "3": 0}}))

@@ -61,10 +61,21 @@ class Judgevet:
             "environment": (
                 environment(settings, self._model.alias) if settings.provider == "typevet" else None
             ),
-            "framing": settings.typevet.framing if settings.provider == "typevet" else None,
-            "factory": settings.factory,
+            "readout": self._readout(),
         }
         return self
+
+    def _readout(self) -> dict[str, Any]:
+        """What decides how an answer is read: typevet composes the prompts itself."""
+        settings = self._settings
+        readout: dict[str, Any] = {"provider": settings.provider}
+        if settings.provider == "factory":
+            readout["factory"] = settings.factory
+        if settings.provider == "typevet":
+            session = settings.typevet
+            readout |= {"session": session.backend, "framing": session.framing}
+            readout["version"] = versions()["typevet"]
+        return readout
 
     def _provider(self, key: str | None) -> AbstractContextManager[Provider]:
         settings = self._settings
