@@ -26,6 +26,12 @@ def fail() -> Any:
     raise RuntimeError("password")
 
 
+@contextmanager
+def closed() -> Iterator[Any]:
+    """A context that cannot be entered."""
+    yield fail()
+
+
 class Async:
     """A provider that has to be awaited."""
 

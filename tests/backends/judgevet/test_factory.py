@@ -69,6 +69,7 @@ def test_nothing_is_imported_before_the_provider_is_opened() -> None:
         (f"{HERE}:missing", f"{HERE}:missing cannot be used: AttributeError"),
         (f"{HERE}:PORT", f"{HERE}:PORT cannot be used: TypeError"),
         (f"{HERE}:fail", f"{HERE}:fail cannot be used: RuntimeError"),
+        (f"{HERE}:closed", f"{HERE}:closed cannot be used: RuntimeError"),
         (f"{HERE}:Async", f"{HERE}:Async made a Async, which has no synchronous system_one"),
         ("builtins:dict", "builtins:dict made a dict, which has no synchronous system_one"),
     ],

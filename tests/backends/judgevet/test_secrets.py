@@ -24,8 +24,9 @@ USAGE = {"input_tokens": 1, "output_tokens": 1}
         Answer({"model": "m", "usage": USAGE, "answers": {KEY: GOOD}}),
         Answer({"detail": {"error_type": "auth", "message": KEY}}, status=401),
         Answer(f"what is {KEY}?".encode(), status=500),
+        Answer(b"x" * 1990 + KEY.encode(), status=500),
     ],
-    ids=["model", "extra field", "answer", "error", "text"],
+    ids=["model", "extra field", "answer", "error", "text", "cut text"],
 )
 def test_a_body_that_repeats_it_is_withheld(
     opened: Open, monkeypatch: pytest.MonkeyPatch, answer: Answer

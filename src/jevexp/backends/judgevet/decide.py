@@ -125,5 +125,8 @@ class Decider:
     def _repeats_key(self, value: Any) -> bool:
         if self._key is None:
             return False
-        text = dumps(value)
-        return self._key in text or dumps(self._key)[1:-1] in text
+        text = dumps(value).encode()
+        # Evidence of a long body ends somewhere, which may be within the key.
+        raw = self._telling.received if self._telling is not None else b""
+        spellings = (self._key.encode(), dumps(self._key)[1:-1].encode())
+        return any(spelling in where for spelling in spellings for where in (text, raw))

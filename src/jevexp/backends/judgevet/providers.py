@@ -4,7 +4,7 @@ import importlib
 import inspect
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
@@ -131,9 +131,9 @@ def factory_provider(path: str) -> Iterator[Provider]:
     Raises:
         InputError: there is no such callable, it fails, or it makes no judgevet provider.
     """
-    made = _called(path)
+    made = _attempt(path, lambda: _called(path))
     scope = made if hasattr(made, "__enter__") and hasattr(made, "__exit__") else None
-    port = made if scope is None else scope.__enter__()
+    port = made if scope is None else _attempt(path, scope.__enter__)
     try:
         system_one = getattr(port, "system_one", None)
         if not callable(system_one) or inspect.iscoroutinefunction(system_one):
@@ -152,9 +152,13 @@ def _called(path: str) -> Any:
     # Last, so that a file of the person's never hides a library's module.
     if not {"", os.getcwd()} & set(sys.path):  # noqa: PTH109  as sys.path spells it
         sys.path.append(os.getcwd())  # noqa: PTH109
+    imported: Any = importlib.import_module(module)
+    return reduce(getattr, attribute.split("."), imported)()
+
+
+def _attempt(path: str, step: Callable[[], Any]) -> Any:
     try:
-        imported: Any = importlib.import_module(module)
-        return reduce(getattr, attribute.split("."), imported)()
+        return step()
     except (Exception, SystemExit) as error:
         # The class name only, since what a person's code says may hold a secret.
         raise InputError(
