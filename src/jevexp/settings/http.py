@@ -40,7 +40,12 @@ class HttpBackend(Model):
 
     @model_validator(mode="after")
     def _one_address(self) -> Self:
-        if (self.base_url is None) == (self.server.command is None):
+        if self.base_url is None and self.server.command is None:
+            raise ValueError(
+                "base_url: missing; give a running server's address, or in server.command how to "
+                "start one"
+            )
+        if self.base_url is not None and self.server.command is not None:
             raise ValueError("base_url: give either a running server's address or server.command")
         if self.base_url is None:
             if self.key_env is not None or self.header_env:

@@ -141,7 +141,7 @@ def test_a_started_server_that_gives_up_is_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "line"),
     [
-        ({"base_url": None}, "base_url: give either"),
+        ({"base_url": None}, "base_url: missing; give"),
         (
             {"base_url": "https://a.example", "command": ["serve", "{port}"]},
             "base_url: give either",
