@@ -266,5 +266,20 @@ def test_options_are_added_and_fields_removed(tmp_path: Path) -> None:
         )
 
 
+def test_a_key_that_the_server_repeats_is_in_no_evidence(tmp_path: Path, key: str) -> None:
+    with served(VLLM, tmp_path, key_env="TEST_KEY") as (backend, server):
+        for answer in (
+            Answer(completion("yes") | {"echo": f"Bearer {key}"}),
+            Answer({"error": {"message": f"no such key: {key}"}}, status=401),
+            Answer(f"<html>{key}</html>".encode()),
+        ):
+            server.answers[COMPLETIONS] = answer
+            decision = backend.decide(noul())
+            assert not decision.ok
+            assert key not in repr(decision)
+        assert server.seen[-1].headers["Authorization"] == f"Bearer {key}"
+        assert key not in dumps(backend.describe())
+
+
 def test_yes_and_no_are_one_token_each_here() -> None:
     assert {YES, NO} < set(LOGITS)
