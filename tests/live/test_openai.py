@@ -34,8 +34,9 @@ QUESTIONS = [
 
 
 def demo_tasks() -> list[Task]:
-    """The first task of each kind."""
-    return list({task.kind: task for task in reversed(load_tasks(DEMO))}.values())
+    """Of each kind the shortest task with the fewest labels."""
+    tasks = sorted(load_tasks(DEMO), key=lambda task: (-len(task.labels), -len(str(task.state))))
+    return list({task.kind: task for task in tasks}.values())
 
 
 @contextmanager
@@ -54,7 +55,7 @@ def opened(url: str, folder: Path, **settings: Any) -> Iterator[OpenAILogprobs]:
 def test_its_distributions_are_llama_cpp_s(live: Live, tmp_path: Path) -> None:
     asked = [Request.of(task, "live") for task in demo_tasks()]
     # Long prompts take a model of this size a while.
-    asked += QUESTIONS if live.backend.describe()["n_vocab"] < 1000 else [choice(26), score(11)]
+    asked += QUESTIONS if live.backend.describe()["n_vocab"] < 1000 else [score(11)]
     with opened(live.url, tmp_path) as backend:
         described, other = backend.describe(), live.backend.describe()
         for name in ("prompt_version", "template_kwargs", "model"):
@@ -109,8 +110,9 @@ def test_without_llama_cpp_s_own_fields_missing_candidates_are_forced(
     # As on servers that report probabilities from before the bias.
     with opened(gemma.url, tmp_path, remove=("post_sampling_probs",)) as backend:
         assert backend.describe()["features"]["logit_bias"] == "sampling"
-        mine, theirs = backend.decide(score(4)), gemma.backend.decide(score(4))
+        mine, theirs = backend.decide(noul()), gemma.backend.decide(noul())
         assert mine.ok, mine
+        assert (mine.runtime or {})["requests"] > 1
         assert mine.probs == pytest.approx(theirs.probs, abs=1e-4)
 
 
