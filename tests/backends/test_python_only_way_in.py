@@ -109,3 +109,40 @@ def test_launchers_and_sweepers_are_hydras_own_plugins(workplace: Path) -> None:
     fast = ("dataset=demo", "caps=smoke", "tracking=none")
     for node in ("launcher", "sweeper"):
         jevexp("-m", *fast, f"hydra.{node}._target_=my_hook.Hook", cwd=workplace)
+
+
+@pytest.mark.parametrize(
+    ("override", "field"),
+    [
+        ("+hydra.callbacks.x._target_=pathlib.Path", "hydra.callbacks: would run code"),
+        ("+hydra.callbacks.x={_target_: pathlib.Path.touch}", "hydra.callbacks: would run code"),
+        ("hydra.searchpath=[pkg://tests.support.own_model]", "hydra.searchpath: pkg:// imports"),
+        (
+            "+hydra.job_logging.handlers.x.class=pathlib.Path",
+            "hydra.job_logging: jevexp keeps a log of its own",
+        ),
+        (
+            "+hydra.hydra_logging.formatters.x.class=pathlib.Path",
+            "hydra.hydra_logging: jevexp keeps a log of its own",
+        ),
+    ],
+)
+@pytest.mark.parametrize("mode", [(), ("-m", "backend.seed=1,2"), ("--cfg", "job")])
+def test_hydras_own_node_names_no_code(
+    override: str, field: str, mode: tuple[str, ...], workplace: Path
+) -> None:
+    done = jevexp(*mode, "dataset=demo", "tracking=none", override, cwd=workplace)
+    assert done.status == 2
+    assert done.err.startswith(f"error: {field}")
+    assert list(workplace.iterdir()) == []
+
+
+def test_a_persons_option_cannot_bring_callbacks(workplace: Path) -> None:
+    own = workplace / "mine/experiment/bad.yaml"
+    own.parent.mkdir(parents=True)
+    own.write_text(
+        "# @package _global_\nhydra:\n  callbacks:\n    x:\n      _target_: pathlib.Path.touch\n"
+    )
+    done = jevexp("--config-dir", "mine", "experiment=bad", "dataset=demo", cwd=workplace)
+    assert done.status == 2
+    assert done.err.startswith("error: hydra.callbacks: would run code")

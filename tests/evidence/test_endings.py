@@ -96,7 +96,7 @@ def check_consistent(run: Run) -> None:
     assert manifest.counts.attempted == len(records) == run.summary["n_attempted"]
     assert manifest.counts.answered == sum(record.ok for record in records)
     assert manifest.counts.valid == sum(record.valid for record in records)
-    assert manifest.model.resolved == sorted({record.model for record in records} - {""})
+    assert manifest.model.resolved == sorted({record.model for record in records if record.ok})
     assert manifest.cost_basis == sorted({record.cost_basis for record in records})
     assert manifest.ledger.charged_usd == run.summary["ledger_charged_usd"]
     assert len(list((run.path / "raw").iterdir())) == len(records)

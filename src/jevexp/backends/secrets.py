@@ -21,8 +21,8 @@ def read_secret(variable: str | None, field: str) -> str | None:
     secret = os.environ.get(variable, "")
     if not secret:
         raise InputError(
-            f"{field}: {variable} is not set; export it with the server's API key, or set "
-            f"{field.rpartition('.')[2]}=null"
+            f"{field}: {variable} is not set; export it with the secret that the server wants, or "
+            "set the field to null"
         )
     if not secret.isascii() or not secret.isprintable() or " " in secret:
         raise InputError(

@@ -22,8 +22,10 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
+from yaml import YAMLError  # type: ignore[import-untyped]
 
 from jevexp.cli.conf import conf_dir
+from jevexp.cli.hydra_node import check_hydra_node, check_search_path
 from jevexp.errors import InputError
 from jevexp.settings import Settings, unknown_field
 
@@ -57,19 +59,22 @@ def compose_command(arguments: Namespace) -> Composition:
     """
     name = arguments.config_name or "config"
     overrides = [*_search_path(arguments.config_dir), *arguments.overrides]
+    check_search_path(overrides)
     with _hydra(), _one_line():
         base = compose(name, _without_sweeps(overrides), return_hydra_config=True)
+        check_hydra_node(base)
         mode = base.hydra.mode
         is_sweep = bool(arguments.multirun) or (mode is not None and mode.name == "MULTIRUN")
         if not is_sweep:
             # A comma makes a list of choices, which only a sweep can run one by one.
             composed = compose(name, overrides, return_hydra_config=True)
+            check_hydra_node(composed)
             return Composition((to_settings(composed),), Path(composed.hydra.run.dir), False)
-        settings = [
-            to_settings(compose(name, run, return_hydra_config=True))
-            for run in _expand(base, overrides)
-        ]
-        return Composition(tuple(settings), Path(base.hydra.sweep.dir), True)
+        runs = [compose(name, run, return_hydra_config=True) for run in _expand(base, overrides)]
+        for composed in runs:
+            check_hydra_node(composed)
+        settings = tuple(to_settings(composed) for composed in runs)
+        return Composition(settings, Path(base.hydra.sweep.dir), True)
 
 
 def check_composes(arguments: Namespace) -> None:
@@ -81,9 +86,11 @@ def check_composes(arguments: Namespace) -> None:
     register_resolvers()
     if not (arguments.cfg or arguments.info):
         return
+    overrides = [*_search_path(arguments.config_dir), *arguments.overrides]
+    check_search_path(overrides)
     with _hydra(), _one_line():
-        overrides = [*_search_path(arguments.config_dir), *arguments.overrides]
-        compose(arguments.config_name or "config", _without_sweeps(overrides))
+        name = arguments.config_name or "config"
+        check_hydra_node(compose(name, _without_sweeps(overrides), return_hydra_config=True))
 
 
 def compose_settings(fields: dict[str, str | None]) -> Settings:
@@ -171,6 +178,8 @@ def _one_line() -> Iterator[None]:
         raise InputError(_missing_option(error)) from error
     except OverrideParseException as error:
         raise InputError(_unreadable_override(error)) from error
+    except YAMLError as error:
+        raise InputError(f"not YAML: {' '.join(str(error).split())}") from error
     except (HydraException, OmegaConfBaseException) as error:
         text = str(error)
         if found := re.search(r"Could not (?:override|append to config\.) '?([\w.@/-]+)", text):

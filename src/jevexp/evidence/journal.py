@@ -102,7 +102,8 @@ class Journal:
             valid=counts.valid + (record.ok and record.valid),
         )
         self._cost_basis.add(record.cost_basis)
-        if record.model:
+        # Of a failed attempt nobody knows who would have answered.
+        if record.ok and record.model:
             self._resolved.add(record.model)
 
     def charged(self, *, cap_usd: float, by_run_usd: float, by_all_usd: float) -> None:

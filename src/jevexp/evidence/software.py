@@ -9,7 +9,17 @@ import jevexp
 from jevexp.evidence.manifest import Software
 
 # What a result can depend on.
-PACKAGES = ("gguf", "httpx", "hydra-core", "mlflow", "omegaconf", "pydantic", "xllamacpp")
+PACKAGES = (
+    "gguf",
+    "httpx",
+    "hydra-core",
+    "jevbench",
+    "judgevet",
+    "mlflow",
+    "omegaconf",
+    "pydantic",
+    "xllamacpp",
+)
 
 
 def describe_software() -> Software:

@@ -58,7 +58,7 @@ def _weights(report: IdentityReport) -> dict[str, Any]:
 
     Without their hash, two servers with different weights must still differ: then what is claimed
     and what the server says of them stands in, and for a provider that says nothing of them the
-    model that it names.
+    model that it names, or else the one that is asked for.
     """
     if sha256 := report.observed("weights.sha256"):
         return {"sha256": sha256}
@@ -66,7 +66,7 @@ def _weights(report: IdentityReport) -> dict[str, Any]:
     claimed = field.declared if field else None
     facts = {name: report.observed(name) for name in _FACTS}
     if claimed is None and not any(facts.values()):
-        return {"sha256": None, "model": report.observed("alias")}
+        return {"sha256": None, "model": _known(report, "alias")}
     return {"sha256": None, "declared_sha256": claimed, **facts}
 
 
