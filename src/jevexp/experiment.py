@@ -23,6 +23,7 @@ from jevexp.harness import (
     Ledger,
     LedgerError,
     RunOutcome,
+    SessionModel,
     Tariff,
     make_harness,
 )
@@ -217,7 +218,7 @@ class _Attempt:
             with interrupts.waiting():
                 backend.open(self.directory.path)
             with interrupts.waiting():
-                session_model = self._identify(backend.describe())
+                session = self._identify(backend.describe())
             ledger_path = self.launch.ledger(settings.caps.ledger)
             ledger = stack.enter_context(_open_ledger(ledger_path, settings.caps.cap_usd))
             stack.callback(_read_charges, ledger, self.journal)
@@ -230,13 +231,13 @@ class _Attempt:
                 model=settings.model.alias,
                 tariff=_tariff(settings, backend.cost_basis),
                 reserve_usd=settings.caps.reserve_usd,
-                session_model=session_model,
+                session=session,
                 interrupts=interrupts,
             )
             log.info("asking %d tasks", len(self.plan.tasks))
             return runner.run(self.plan.tasks, lambda record: self._note(record, observer))
 
-    def _identify(self, description: dict[str, Any]) -> str | None:
+    def _identify(self, description: dict[str, Any]) -> SessionModel | None:
         """Note who answers; the model that every answer must come from, None where any may.
 
         Raises:
@@ -250,7 +251,7 @@ class _Attempt:
             return None
         if reason := found.report.reason():
             raise InputError(f"identity: {reason}; correct the claim, or set identity=record")
-        return description.get("model")
+        return SessionModel(description.get("model"))
 
     def _note(self, record: Record, observer: Observer) -> None:
         self.journal.record(record)

@@ -17,7 +17,15 @@ from jevexp.domain.json import MAX_DEPTH
 from jevexp.domain.record import Record
 from jevexp.domain.task import Task
 from jevexp.evidence import RunDirectory
-from jevexp.harness import Ledger, LedgerError, Runner, RunOutcome, StopReason, Tariff
+from jevexp.harness import (
+    Ledger,
+    LedgerError,
+    Runner,
+    RunOutcome,
+    SessionModel,
+    StopReason,
+    Tariff,
+)
 from tests.support.provider import Estimating, Preparing, Provider
 from tests.support.tasks import answer, failure, fields, kinds, task
 
@@ -44,7 +52,7 @@ class Bench:
         *tasks: Task,
         on_record: Callable[[Record], None] | None = None,
         evidence: Any = None,
-        session_model: str | None = None,
+        session: SessionModel | None = None,
     ) -> RunOutcome:
         runner = Runner(
             backend,
@@ -53,7 +61,7 @@ class Bench:
             model="m-1",
             tariff=self.tariff,
             reserve_usd=0.02,
-            session_model=session_model,
+            session=session,
             clock=self.clock,
             now=lambda: 7.0,
         )
@@ -401,15 +409,22 @@ def test_an_overcharge_is_in_ledger_and_raw_evidence_and_has_no_record(bench: Be
 def test_an_answer_by_another_model_is_recorded_and_ends_the_run(bench: Bench) -> None:
     other = answer({"no": 0.25, "yes": 0.75}, model="m-2")
     provider = Provider(YES, other, YES)
-    outcome = bench.run(provider, *many(3), session_model="m-1")
+    outcome = bench.run(provider, *many(3), session=SessionModel("m-1"))
     assert outcome == RunOutcome(2, StopReason.IDENTITY_CHANGED)
     assert [record.model for record in bench.records()] == ["m-1", "m-2"]
     assert bench.records()[1].valid
 
 
 def test_a_failure_says_nothing_about_the_model(bench: Bench) -> None:
-    outcome = bench.run(Provider(RuntimeError(), YES), *many(2), session_model="m-1")
+    outcome = bench.run(Provider(RuntimeError(), YES), *many(2), session=SessionModel("m-1"))
     assert outcome == RunOutcome(2, None)
+
+
+def test_the_first_answer_decides_where_nobody_said_who_would_answer(bench: Bench) -> None:
+    other = answer({"no": 0.25, "yes": 0.75}, model="m-2")
+    outcome = bench.run(Provider(other, other, YES, YES), *many(4), session=SessionModel(None))
+    assert outcome == RunOutcome(3, StopReason.IDENTITY_CHANGED)
+    assert [record.model for record in bench.records()] == ["m-2", "m-2", "m-1"]
 
 
 def test_models_may_differ_where_none_is_expected(bench: Bench) -> None:

@@ -6,6 +6,7 @@ from jevexp.harness.ledger import CapReached, Ledger, Overcharged
 from jevexp.harness.pin import PINNED_COMMIT
 from jevexp.harness.runner import Runner, RunOutcome, StopReason, Tariff
 from jevexp.harness.scoring import Verdict, score
+from jevexp.harness.session import SessionModel
 from jevexp.harness.summary import summarize
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "Overcharged",
     "RunOutcome",
     "Runner",
+    "SessionModel",
     "StopReason",
     "Tariff",
     "Verdict",

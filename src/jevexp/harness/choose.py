@@ -11,6 +11,7 @@ from jevexp.harness.interrupts import Interrupts
 from jevexp.harness.ledger import Ledger
 from jevexp.harness.pin import PINNED_COMMIT
 from jevexp.harness.runner import Evidence, Runner, RunOutcome, Tariff
+from jevexp.harness.session import SessionModel
 from jevexp.harness.summary import summarize
 from jevexp.settings import Harness as HarnessSettings
 
@@ -58,7 +59,7 @@ class Harness(Protocol):
         model: str,
         tariff: Tariff,
         reserve_usd: float,
-        session_model: str | None,
+        session: SessionModel | None,
         interrupts: Interrupts | None,
     ) -> Runs:
         """A runner over an open provider; the arguments are those of `Runner`."""
@@ -105,7 +106,7 @@ class Native:
         model: str,
         tariff: Tariff,
         reserve_usd: float,
-        session_model: str | None,
+        session: SessionModel | None,
         interrupts: Interrupts | None,
     ) -> Runs:
         """Our runner."""
@@ -116,7 +117,7 @@ class Native:
             model=model,
             tariff=tariff,
             reserve_usd=reserve_usd,
-            session_model=session_model,
+            session=session,
             interrupts=interrupts,
         )
 

@@ -15,6 +15,7 @@ from jevexp.domain.task import Task
 from jevexp.harness.interrupts import Interrupts
 from jevexp.harness.ledger import CapReached, Ledger, Overcharged
 from jevexp.harness.scoring import score
+from jevexp.harness.session import SessionModel
 
 # The provider refuses us, or asks us to go away: more requests would only cost.
 STOP_STATUSES = frozenset({401, 403, 429})
@@ -90,9 +91,7 @@ class Runner:
         model: the model that is requested.
         tariff: prices, for the cost of an answer.
         reserve_usd: what a request reserves at least, in US dollars.
-        session_model: the model that every answer has to come from, or None to let them differ.
-            Not a rule of the benchmark: an answer by another model is recorded as it came, and
-            ends the run.
+        session: the model that every answer has to come from, or None to let them differ.
         clock: seconds, for latencies.
         now: seconds since the epoch, for the records' `ts`.
         interrupts: holds signals back while evidence is written; None lets them through.
@@ -107,7 +106,7 @@ class Runner:
         model: str,
         tariff: Tariff,
         reserve_usd: float,
-        session_model: str | None = None,
+        session: SessionModel | None = None,
         clock: Callable[[], float] = time.perf_counter,
         now: Callable[[], float] = time.time,
         interrupts: Interrupts | None = None,
@@ -118,7 +117,7 @@ class Runner:
         self._model = model
         self._tariff = tariff
         self._reserve_usd = reserve_usd
-        self._session_model = session_model
+        self._session = session
         self._clock = clock
         self._now = now
         self._interrupts = interrupts
@@ -148,7 +147,7 @@ class Runner:
                 on_record(record)
             failed = not record.ok and record.status_code != UNPROCESSABLE
             failures = failures + 1 if failed else 0
-            if stop := _stop_reason(record, failures, self._session_model):
+            if stop := _stop_reason(record, failures, self._session):
                 return RunOutcome(attempted, stop)
         return RunOutcome(attempted, None)
 
@@ -242,13 +241,13 @@ def _raw(decision: Decision) -> str:
     )
 
 
-def _stop_reason(record: Record, failures: int, session_model: str | None) -> StopReason | None:
+def _stop_reason(record: Record, failures: int, session: SessionModel | None) -> StopReason | None:
     if record.status_code in STOP_STATUSES:
         limited = record.status_code == 429
         return StopReason.RATE_LIMITED if limited else StopReason.ACCESS_REFUSED
     if failures >= MAX_FAILURES_IN_A_ROW:
         return StopReason.FAILURES_IN_A_ROW
-    if record.ok and session_model is not None and record.model != session_model:
+    if session is not None and not session.accepts(record):
         return StopReason.IDENTITY_CHANGED
     return None
 

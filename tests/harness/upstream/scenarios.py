@@ -42,7 +42,7 @@ class Played:
                 model="m-1",
                 tariff=Tariff(prices["input_per_m"], prices["output_per_m"], backend.cost_basis),
                 reserve_usd=scenario["caps"]["reserve_usd"],
-                session_model=None,
+                session=None,
                 interrupts=None,
             )
             self.outcome: RunOutcome = runner.run(tasks, self.seen.append)

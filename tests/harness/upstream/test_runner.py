@@ -11,7 +11,7 @@ import pytest
 from jevexp.domain.decision import Decision
 from jevexp.errors import InputError
 from jevexp.evidence import RunDirectory
-from jevexp.harness import Ledger, RunOutcome, StopReason, Tariff
+from jevexp.harness import Ledger, RunOutcome, SessionModel, StopReason, Tariff
 from jevexp.harness.interrupts import Interrupted, Interrupts
 from jevexp.harness.upstream.adapter import Adapter, PreparingAdapter
 from jevexp.harness.upstream.find import Location
@@ -38,7 +38,7 @@ class Run:
         self,
         backend: Provider,
         *,
-        session_model: str | None = None,
+        session: SessionModel | None = None,
         interrupts: Interrupts | None = None,
         tasks: Any = MINE,
         on_record: Callable[[Any], None] | None = None,
@@ -51,7 +51,7 @@ class Run:
             model="m-1",
             tariff=Tariff(basis=backend.cost_basis),
             reserve_usd=0.02,
-            session_model=session_model,
+            session=session,
             interrupts=interrupts,
         )
         return runner.run(tasks, on_record)
@@ -125,12 +125,12 @@ def test_the_provider_gets_what_it_gets_from_our_own_runner(run: Run) -> None:
 
 def test_another_model_ends_the_run_with_its_record_kept(run: Run) -> None:
     provider = Provider(YES, answer({"no": 0.5, "yes": 0.5}, model="m-2", request={}))
-    assert run(provider, session_model="m-1") == RunOutcome(2, StopReason.IDENTITY_CHANGED)
+    assert run(provider, session=SessionModel("m-1")) == RunOutcome(2, StopReason.IDENTITY_CHANGED)
     assert run.ids == ["t0", "t1"]
 
 
 def test_another_model_at_the_last_task_ends_the_run_as_well(run: Run) -> None:
-    outcome = run(Provider(YES), session_model="m-2", tasks=MINE[:1])
+    outcome = run(Provider(YES), session=SessionModel("m-2"), tasks=MINE[:1])
     assert outcome == RunOutcome(1, StopReason.IDENTITY_CHANGED)
 
 

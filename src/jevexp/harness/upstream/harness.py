@@ -12,6 +12,7 @@ from jevexp.harness.interrupts import Interrupts
 from jevexp.harness.ledger import Ledger
 from jevexp.harness.pin import PINNED_COMMIT
 from jevexp.harness.runner import Tariff
+from jevexp.harness.session import SessionModel
 from jevexp.harness.upstream.find import find
 from jevexp.harness.upstream.package import Package, load
 from jevexp.harness.upstream.runner import UpstreamRunner, their_tasks
@@ -54,7 +55,7 @@ class Upstream:
         model: str,
         tariff: Tariff,
         reserve_usd: float,
-        session_model: str | None,
+        session: SessionModel | None,
         interrupts: Interrupts | None,
     ) -> Runs:
         """Its runner, around one of our backends."""
@@ -66,7 +67,7 @@ class Upstream:
             model=model,
             tariff=tariff,
             reserve_usd=reserve_usd,
-            session_model=session_model,
+            session=session,
             interrupts=interrupts,
         )
 

@@ -22,6 +22,7 @@ from jevexp.harness.runner import (
     StopReason,
     Tariff,
 )
+from jevexp.harness.session import SessionModel
 from jevexp.harness.upstream.adapter import Adapter, PreparingAdapter
 from jevexp.harness.upstream.package import Package
 
@@ -46,7 +47,7 @@ class UpstreamRunner:
         model: str,
         tariff: Tariff,
         reserve_usd: float,
-        session_model: str | None = None,
+        session: SessionModel | None = None,
         interrupts: Interrupts | None = None,
     ) -> None:
         self._package = package
@@ -56,7 +57,7 @@ class UpstreamRunner:
         self._model = model
         self._tariff = tariff
         self._reserve_usd = reserve_usd
-        self._session_model = session_model
+        self._session = session
         self._interrupts = interrupts
         self._written = _Lines(folder.path / RESULTS)
         self._records: list[Record] = []
@@ -122,7 +123,7 @@ class UpstreamRunner:
             self._records.append(record)
             if on_record:
                 on_record(record)
-            if record.ok and self._session_model not in (None, record.model):
+            if self._session is not None and not self._session.accepts(record):
                 raise _IdentityChanged
 
     def _waiting(self) -> AbstractContextManager[None]:
