@@ -65,6 +65,9 @@ def _start(asked: dict[str, Any]) -> Any:
     params.cache_ram_mib = 0
     params.n_cache_reuse = 0
     params.ctx_shift = False
+    # Checkpoints of sliding-window models split the prompt, and quantized arithmetic rounds another
+    # way where it is split: the same prompt would give other numbers on another route.
+    params.n_ctx_checkpoints = 0
     params.ui = False
     return xllamacpp.Server(params)
 
