@@ -1,19 +1,16 @@
 """A provider as the settings name it, open until its context ends."""
 
-import importlib
 import inspect
-import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import httpx
 
 from jevexp.backends.judgevet.environment import environment, with_key
 from jevexp.backends.judgevet.exchange import OneShot
+from jevexp.backends.named_code import find_callable
 from jevexp.errors import InputError
 from jevexp.settings import JudgevetBackend
 
@@ -131,7 +128,7 @@ def factory_provider(path: str) -> Iterator[Provider]:
     Raises:
         InputError: there is no such callable, it fails, or it makes no judgevet provider.
     """
-    made = _attempt(path, lambda: _called(path))
+    made = _attempt(path, find_callable(path))
     scope = made if hasattr(made, "__enter__") and hasattr(made, "__exit__") else None
     port = made if scope is None else _attempt(path, scope.__enter__)
     try:
@@ -147,21 +144,11 @@ def factory_provider(path: str) -> Iterator[Provider]:
             scope.__exit__(None, None, None)
 
 
-def _called(path: str) -> Any:
-    module, _, attribute = path.partition(":")
-    # Last, so that a file of the person's never hides a library's module.
-    if not {"", os.getcwd()} & set(sys.path):  # noqa: PTH109  as sys.path spells it
-        sys.path.append(os.getcwd())  # noqa: PTH109
-    imported: Any = importlib.import_module(module)
-    return reduce(getattr, attribute.split("."), imported)()
-
-
 def _attempt(path: str, step: Callable[[], Any]) -> Any:
     try:
         return step()
     except (Exception, SystemExit) as error:
         # The class name only, since what a person's code says may hold a secret.
         raise InputError(
-            f"backend.factory: {path} cannot be used: {type(error).__name__}; it must be a "
-            "callable without arguments, in a module that can be imported here"
+            f"backend.factory: {path} raised {type(error).__name__}; it must work without arguments"
         ) from error
