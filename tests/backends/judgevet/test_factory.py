@@ -66,9 +66,6 @@ def test_nothing_is_imported_before_the_provider_is_opened() -> None:
     ("path", "line"),
     [
         ("no.such.module:make", "no module no; install it, or start jevexp in the folder"),
-            "no.such.module:make",
-            "no module no; install it, or start jevexp in the folder that holds it",
-        ),
         (f"{HERE}:missing", f"{HERE} has no missing"),
         (f"{HERE}:PORT", f"{HERE}:PORT is a "),
         (f"{HERE}:fail", f"{HERE}:fail raised RuntimeError"),
