@@ -1,0 +1,1 @@
+"""What finished runs say when they are read side by side."""

@@ -1,0 +1,59 @@
+"""What a number of tasks can show, and how many would be needed to show something."""
+
+import math
+
+from jevexp.analysis.statistics.proportions import two_sided_z
+
+
+def required_pairs(
+    effect: float, discordance: float, *, alpha: float = 0.05, power: float = 0.8
+) -> float:
+    """How many independent pairs show a difference of two paired proportions.
+
+    Connor (1987), Biometrics 43(1):
+    n = (z_alpha sqrt(D) + z_power sqrt(D - d^2))^2 / d^2, where D is the share of pairs that
+    differ and d the difference. The exact test needs a few more.
+
+    Raises:
+        ValueError: the difference is zero, or larger than the share of pairs that differ.
+    """
+    size = abs(effect)
+    if not 0 < size <= discordance <= 1:
+        raise ValueError(f"a difference of {effect} where a share of {discordance} differs")
+    spread = two_sided_z(alpha) * math.sqrt(discordance)
+    spread += _power_z(power) * math.sqrt(discordance - size**2)
+    return spread**2 / size**2
+
+
+def smallest_difference(
+    pairs: float, discordance: float, *, alpha: float = 0.05, power: float = 0.8
+) -> float | None:
+    """The difference of paired proportions that needs exactly `pairs`; see `required_pairs`.
+
+    None where so few pairs show no difference at all: not even if every one that differs differs
+    in the same direction.
+    """
+    if not discordance or required_pairs(discordance, discordance, alpha=alpha, power=power) > (
+        pairs
+    ):
+        return None
+    low, high = 0.0, discordance
+    # Fewer pairs are needed the larger the difference is: halve down to a float's precision.
+    for _ in range(60):
+        middle = (low + high) / 2
+        needed = required_pairs(middle, discordance, alpha=alpha, power=power)
+        low, high = (low, middle) if needed <= pairs else (middle, high)
+    return high
+
+
+def smallest_mean(standard_error: float, *, alpha: float = 0.05, power: float = 0.8) -> float:
+    """The mean that a test with this standard error finds: (z_alpha + z_power) times it.
+
+    Bloom (1995), Evaluation Review 19(5). The error shrinks with the root of the
+    number of tasks, so (result / mean)^2 times as many are needed for another mean.
+    """
+    return (two_sided_z(alpha) + _power_z(power)) * standard_error
+
+
+def _power_z(power: float) -> float:
+    return two_sided_z(2 * (1 - power))

@@ -1,0 +1,44 @@
+"""Power: closed forms, inverses, and a simulation of what is claimed."""
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from jevexp.analysis.statistics.power import required_pairs, smallest_difference, smallest_mean
+from jevexp.analysis.statistics.proportions import mcnemar_exact
+
+
+def test_required_pairs_is_the_closed_form() -> None:
+    # D = 0.2, d = 0.1: (1.959964 sqrt(0.2) + 0.841621 sqrt(0.19))^2 / 0.01
+    assert required_pairs(0.1, 0.2) == pytest.approx(154.6, abs=0.5)
+
+
+def test_the_smallest_difference_needs_exactly_the_pairs() -> None:
+    found = smallest_difference(200, 0.2)
+
+    assert found is not None
+    assert required_pairs(found, 0.2) == pytest.approx(200)
+
+
+def test_a_handful_of_pairs_shows_nothing() -> None:
+    assert smallest_difference(10, 0.1) is None
+    assert smallest_difference(10, 0.0) is None
+
+
+def test_an_impossible_difference_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"a difference of 0\.3 where a share of 0.2 differs"):
+        required_pairs(0.3, 0.2)
+
+
+def test_a_mean_is_found_with_the_stated_power() -> None:
+    found = smallest_mean(0.1, alpha=0.05, power=0.9)
+
+    assert norm.sf(norm.isf(0.025) - found / 0.1) == pytest.approx(0.9)
+
+
+def test_the_exact_test_has_about_the_power_that_is_claimed() -> None:
+    pairs = round(required_pairs(0.1, 0.2))
+    drawn = np.random.default_rng(3).multinomial(pairs, [0.15, 0.05, 0.8], size=600)
+    found = np.mean([mcnemar_exact(int(first), int(second)) <= 0.05 for first, second, _ in drawn])
+
+    assert 0.7 < found < 0.86
