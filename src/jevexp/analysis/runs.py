@@ -1,0 +1,126 @@
+"""Finished runs, read from their directories, and whether they can be held against each other."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jevexp.domain.record import Record
+from jevexp.domain.task import Task
+from jevexp.errors import InputError
+from jevexp.evidence import Manifest, RunDirectory, RunStatus
+
+FindTasks = Callable[[Manifest], Sequence[Task] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRun:
+    """One run as its directory tells it; `tasks` is None where they cannot be had here."""
+
+    path: Path
+    manifest: Manifest
+    records: dict[str, Record]
+    tasks: dict[str, Task] | None
+    summary: dict[str, Any] | None
+
+    @property
+    def readouts(self) -> list[str]:
+        """Where the probabilities of its answers come from."""
+        return sorted({record.probs_source for record in self.records.values() if record.valid})
+
+    def scorable(self, task_id: str) -> bool:
+        """Whether a task counts in scores; without the tasks, whether its answer was judged."""
+        if self.tasks is not None:
+            return self.tasks[task_id].scorable
+        return self.records[task_id].correct is not None
+
+
+def read_run(directory: RunDirectory, find_tasks: FindTasks) -> FinishedRun:
+    """Read a run.
+
+    Raises:
+        InputError: it is no run, it never asked anything, or its results are not readable or not
+            those of its tasks.
+    """
+    manifest = directory.read_manifest()
+    if manifest.status is RunStatus.REFUSED:
+        raise InputError(f"{directory.path}: was refused and holds no answers; leave it out")
+    try:
+        records = list(directory.records())
+    except OSError as error:
+        raise InputError(f"{error.filename}: {error.strerror}") from error
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    by_id = {record.task_id: record for record in records}
+    if len(by_id) < len(records):
+        raise InputError(f"{directory.path}: a task has two records")
+    found = find_tasks(manifest)
+    tasks = None if found is None else {task.id: task for task in found}
+    if tasks is not None and (strangers := sorted(by_id.keys() - tasks.keys())):
+        raise InputError(f"{directory.path}: task {strangers[0]!r} has a record, not in the tasks")
+    return FinishedRun(directory.path, manifest, by_id, tasks, directory.read_summary())
+
+
+def check_comparable(runs: Sequence[FinishedRun]) -> None:
+    """Refuse runs that were not put the same tasks.
+
+    Raises:
+        InputError: fewer than two runs, one twice, or another dataset or number of tasks.
+    """
+    if len(runs) < 2:
+        raise InputError("one run is no comparison; give at least two run directories, or a sweep")
+    seen: set[Path] = set()
+    for run in runs:
+        if (place := run.path.resolve()) in seen:
+            raise InputError(f"{run.path}: given twice; a run cannot be compared with itself")
+        seen.add(place)
+    first = runs[0].manifest
+    for run in runs[1:]:
+        other = run.manifest
+        if other.dataset.dataset_hash != first.dataset.dataset_hash:
+            raise InputError(
+                f"{run.path}: other tasks than {runs[0].path}: dataset_hash is "
+                f"{other.dataset.dataset_hash[:12]} ({other.dataset.name}), not "
+                f"{first.dataset.dataset_hash[:12]} ({first.dataset.name})"
+            )
+        # The same tasks in the same order, up to the limit: one set where the numbers agree.
+        if other.counts.requested != first.counts.requested:
+            raise InputError(
+                f"{run.path}: other tasks than {runs[0].path}: {other.counts.requested} of them "
+                f"requested, not {first.counts.requested}; compare runs with the same caps.limit"
+            )
+
+
+def remarks(baseline: FinishedRun, candidate: FinishedRun) -> list[str]:
+    """What a reader must know about two runs before their numbers: a line each."""
+    lines = []
+    for side, run in (("baseline", baseline), ("candidate", candidate)):
+        status = run.manifest.status
+        if status is not RunStatus.COMPLETE:
+            lines.append(f"the {side} is {status}")
+        if run.manifest.identity and run.manifest.identity["verdict"] == "contradicted":
+            lines.append(f"the identity of the {side} is contradicted")
+        if run.tasks is None:
+            lines.append(f"the tasks of the {side} are not here: no Brier, no MAE")
+    lines.extend(
+        f"{what}: {first}, then {second}"
+        for what, first, second in (
+            ("fingerprints differ", _fingerprint(baseline), _fingerprint(candidate)),
+            ("harnesses differ", _harness(baseline), _harness(candidate)),
+            ("readouts differ", _readouts(baseline), _readouts(candidate)),
+        )
+        if first != second
+    )
+    return lines
+
+
+def _fingerprint(run: FinishedRun) -> str:
+    return run.manifest.fingerprint.value if run.manifest.fingerprint else "none"
+
+
+def _harness(run: FinishedRun) -> str:
+    return str(run.manifest.harness["name"])
+
+
+def _readouts(run: FinishedRun) -> str:
+    return ", ".join(run.readouts) or "none"

@@ -1,0 +1,152 @@
+"""Pairs of runs whose difference is known."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from jevexp.analysis.compare import PairResult, compare
+from jevexp.analysis.metric import Metric, Options
+from jevexp.analysis.runs import read_run
+from jevexp.analysis.statistics.verdict import Verdict
+from jevexp.harness import summarize
+from tests.analysis.made import counts, finished, grouped_tasks
+from tests.support.runs import make_run, noul_tasks
+
+QUICK = Options(draws=500)
+TASKS = noul_tasks(40)
+IDS = [task.id for task in TASKS]
+
+
+def metric(result: PairResult, name: str) -> Metric:
+    (found,) = [one for one in result.metrics if one.name == name]
+    return found
+
+
+def test_the_differences_are_those_of_the_summaries(tmp_path: Path) -> None:
+    baseline = finished(tmp_path / "a", TASKS, IDS[:3])
+    candidate = finished(tmp_path / "b", TASKS, IDS[2:12])
+
+    (result,) = compare([baseline, candidate], QUICK)
+
+    first = summarize(TASKS, baseline.records.values())
+    second = summarize(TASKS, candidate.records.values())
+    assert metric(result, "accuracy").delta == pytest.approx(second["accuracy"] - first["accuracy"])
+    assert metric(result, "brier").delta == pytest.approx(
+        second["brier_mean"] - first["brier_mean"]
+    )
+    assert metric(result, "ece").delta == pytest.approx(second["ece"]["ece"] - first["ece"]["ece"])
+    assert (metric(result, "accuracy").gained, metric(result, "accuracy").lost) == (2, 9)
+
+
+def test_a_large_difference_is_found_in_both_directions(tmp_path: Path) -> None:
+    good = finished(tmp_path / "a", TASKS)
+    bad = finished(tmp_path / "b", TASKS, IDS[:20])
+
+    assert metric(compare([good, bad], QUICK)[0], "accuracy").verdict == Verdict.WORSE
+    assert metric(compare([bad, good], QUICK)[0], "accuracy").verdict == Verdict.BETTER
+    assert metric(compare([bad, good], QUICK)[0], "brier").verdict == Verdict.BETTER
+
+
+def test_two_flips_of_seventy_two_are_inconclusive(tmp_path: Path) -> None:
+    tasks = noul_tasks(72)
+    ids = [task.id for task in tasks]
+    (result,) = compare(
+        [finished(tmp_path / "a", tasks, ids[:1]), finished(tmp_path / "b", tasks, ids[:3])],
+        QUICK,
+    )
+
+    found = metric(result, "accuracy")
+    assert found.verdict == Verdict.INCONCLUSIVE
+    assert found.p == pytest.approx(0.5)
+    assert found.tasks_needed is not None
+    assert found.tasks_needed > 72
+
+
+def test_the_same_answers_are_equivalent_only_within_a_margin_that_the_tasks_can_show(
+    tmp_path: Path,
+) -> None:
+    runs = [finished(tmp_path / name, TASKS) for name in "ab"]
+
+    narrow = metric(compare(runs, Options(draws=500, margin=0.02))[0], "accuracy")
+    wide = metric(compare(runs, Options(draws=500, margin=0.1))[0], "accuracy")
+
+    assert narrow.verdict == Verdict.INCONCLUSIVE
+    assert wide.verdict == Verdict.EQUIVALENT
+
+
+def test_flips_are_sorted_and_carry_both_distributions(tmp_path: Path) -> None:
+    baseline = finished(tmp_path / "a", TASKS, ["t5"])
+    (result,) = compare([baseline, finished(tmp_path / "b", TASKS, ["t3", "t1"])], QUICK)
+
+    assert [(flip.task_id, flip.right) for flip in result.flips] == [
+        ("t1", "baseline"),
+        ("t3", "baseline"),
+        ("t5", "candidate"),
+    ]
+    assert result.flips[0].baseline == {"no": 0.1, "yes": 0.9}
+    assert result.flips[0].distance == pytest.approx(0.65)
+    assert result.distance_max == pytest.approx(0.65)
+
+
+def test_p_values_are_adjusted_over_all_pairs(tmp_path: Path) -> None:
+    good = finished(tmp_path / "a", TASKS)
+    others = [finished(tmp_path / name, TASKS, IDS[:6]) for name in "bcd"]
+
+    (alone,) = compare([good, others[0]], QUICK)
+    among = compare([good, *others], QUICK)
+
+    first, second = metric(alone, "accuracy"), metric(among[0], "accuracy")
+    assert first.p == second.p
+    assert first.p_adjusted is not None
+    assert second.p_adjusted is not None
+    assert second.p_adjusted > first.p_adjusted
+
+
+def test_equal_latencies_have_the_ratio_one(tmp_path: Path) -> None:
+    (result,) = compare([finished(tmp_path / name, TASKS) for name in "ab"], QUICK)
+
+    assert result.latency is not None
+    assert result.latency.ratio == 1
+    assert result.latency.interval == (1, 1)
+
+
+def test_only_what_both_attempted_is_compared(tmp_path: Path) -> None:
+    whole = finished(tmp_path / "a", TASKS)
+    part = read_run(
+        make_run(tmp_path / "b", TASKS, attempted=10, counts=counts(40)), lambda _: TASKS
+    )
+
+    (result,) = compare([whole, part], QUICK)
+
+    assert (result.paired, result.candidate.attempted, result.candidate.requested) == (10, 10, 40)
+
+
+def test_nothing_in_common_is_no_numbers(tmp_path: Path) -> None:
+    whole = finished(tmp_path / "a", TASKS)
+    empty = read_run(
+        make_run(tmp_path / "b", TASKS, attempted=0, counts=counts(40)), lambda _: TASKS
+    )
+
+    (result,) = compare([whole, empty], QUICK)
+
+    assert (result.paired, result.metrics, result.flips, result.latency) == (0, [], [], None)
+
+
+def test_without_the_tasks_there_is_accuracy_and_no_brier(tmp_path: Path) -> None:
+    directories = [make_run(tmp_path / name, TASKS, counts=counts(40)) for name in "ab"]
+    (result,) = compare([read_run(one, lambda _: None) for one in directories], QUICK)
+
+    assert [one.name for one in result.metrics] == ["accuracy", "ece"]
+    assert "no Brier" in result.remarks[0]
+
+
+def test_a_result_is_plain_data_and_the_same_every_time(tmp_path: Path) -> None:
+    tasks = grouped_tasks(20)
+    runs = [finished(tmp_path / "a", tasks), finished(tmp_path / "b", tasks, IDS[:5])]
+
+    first, second = (json.dumps(asdict(compare(runs, QUICK)[0])) for _ in range(2))
+
+    assert first == second
+    assert compare(runs, QUICK)[0].clusters == 20

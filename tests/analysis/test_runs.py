@@ -1,0 +1,76 @@
+"""Which runs can be compared, and what is said about those that can."""
+
+from pathlib import Path
+
+import pytest
+
+from jevexp.analysis.runs import check_comparable, read_run, remarks
+from jevexp.errors import InputError
+from jevexp.evidence import RunStatus
+from tests.analysis.made import counts, finished
+from tests.support.runs import make_run, manifest, noul_tasks
+
+TASKS = noul_tasks(4)
+
+
+def test_another_dataset_is_refused_by_its_hash(tmp_path: Path) -> None:
+    first = finished(tmp_path / "a", TASKS)
+    entry = manifest(tmp_path).dataset.model_dump() | {"dataset_hash": "ee" * 32}
+    second = finished(tmp_path / "b", TASKS, dataset=entry)
+
+    with pytest.raises(InputError, match=r"dataset_hash is eeeeeeeeeeee \(original\), not abab"):
+        check_comparable([first, second])
+
+
+def test_another_number_of_tasks_is_refused(tmp_path: Path) -> None:
+    first = finished(tmp_path / "a", TASKS)
+    second = finished(tmp_path / "b", TASKS, counts=counts(3))
+
+    with pytest.raises(InputError, match=r"3 of them requested, not 4"):
+        check_comparable([first, second])
+
+
+def test_one_run_is_no_comparison(tmp_path: Path) -> None:
+    run = finished(tmp_path / "a", TASKS)
+
+    with pytest.raises(InputError, match="at least two"):
+        check_comparable([run])
+    with pytest.raises(InputError, match="given twice"):
+        check_comparable([run, run])
+
+
+def test_a_refused_run_holds_nothing_to_compare(tmp_path: Path) -> None:
+    directory = make_run(tmp_path / "a", TASKS, attempted=0, status=RunStatus.REFUSED)
+
+    with pytest.raises(InputError, match="was refused"):
+        read_run(directory, lambda _: TASKS)
+
+
+def test_results_that_are_missing_or_of_other_tasks_are_refused(tmp_path: Path) -> None:
+    directory = make_run(tmp_path / "a", TASKS)
+
+    with pytest.raises(InputError, match="'t3' has a record"):
+        read_run(directory, lambda _: TASKS[:3])
+    (directory.path / "results.jsonl").unlink()
+    with pytest.raises(InputError, match="No such file"):
+        read_run(directory, lambda _: TASKS)
+
+
+def test_what_differs_is_said(tmp_path: Path) -> None:
+    first = finished(tmp_path / "a", TASKS)
+    second = finished(
+        tmp_path / "b",
+        TASKS,
+        status=RunStatus.INCOMPLETE,
+        harness={"name": "upstream"},
+        fingerprint={"version": 1, "value": "12ab", "inputs": {}},
+        identity={"verdict": "contradicted"},
+    )
+
+    assert remarks(first, first) == []
+    assert remarks(first, second) == [
+        "the candidate is incomplete",
+        "the identity of the candidate is contradicted",
+        "fingerprints differ: none, then 12ab",
+        "harnesses differ: native, then upstream",
+    ]
