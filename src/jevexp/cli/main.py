@@ -11,7 +11,9 @@ from jevexp.errors import InputError
 from jevexp.harness.interrupts import Interrupted
 
 # One file a verb below jevexp.cli; each has a function main(arguments) -> exit status.
-VERBS = ("check", "data", "export", "identify", "plan", "summarize", "ui")
+VERBS = ("check", "compare", "data", "export", "identify", "list", "plan", "summarize", "ui")
+# A module named like a builtin would read as one.
+MODULES = {"list": "listing"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     verb, rest = (given[0], given[1:]) if given and given[0] in (*VERBS, "run") else ("run", given)
     try:
-        status: int = importlib.import_module(f"jevexp.cli.{verb}").main(rest)
+        status: int = importlib.import_module(f"jevexp.cli.{MODULES.get(verb, verb)}").main(rest)
     except InputError as error:
         console = Console(stderr=True, soft_wrap=True)
         console.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False)

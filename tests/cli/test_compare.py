@@ -1,0 +1,140 @@
+"""`jevexp compare`: what it reads, prints and refuses."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jevexp.cli.compare import main
+from jevexp.errors import InputError
+from jevexp.evidence import RunStatus
+from tests.analysis.made import counts
+from tests.support.cli import jevexp
+from tests.support.runs import make_run, noul_tasks
+
+TASKS = noul_tasks(40)
+IDS = [task.id for task in TASKS]
+QUICK = ("--draws", "200")
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A sweep of a bad and a good model over the demo tasks."""
+    workplace = tmp_path_factory.mktemp("compare")
+    sweep = ("-m", "dataset=demo", "tracking=none", "backend.mode=noise")
+    assert jevexp(*sweep, "backend.accuracy=0.6,0.95", cwd=workplace).status == 0
+    (found,) = workplace.glob("outputs/sweeps/20*/*")
+    return found
+
+
+@pytest.fixture
+def sweep(tmp_path: Path) -> Path:
+    """Two runs whose tasks are not here."""
+    make_run(tmp_path / "sweep" / "0-good", TASKS, counts=counts(40))
+    make_run(tmp_path / "sweep" / "1-bad", TASKS, wrong_ids=IDS[:20], counts=counts(40))
+    return tmp_path / "sweep"
+
+
+def compared(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    assert main([*arguments, *QUICK, "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_a_better_model_is_called_better(demo: Path) -> None:
+    done = jevexp("compare", str(demo), *QUICK, cwd=demo)
+
+    assert done.status == 0
+    assert done.err == ""
+    accuracy = next(line for line in done.out.splitlines() if line.startswith("  accuracy"))
+    assert accuracy.split()[-1] == "better"
+    assert "both attempted 48 of 48 tasks, in 24 independent groups" in done.out
+    assert "paraphrases answered alike: baseline" in done.out
+    assert "MAE" in done.out
+
+
+def test_the_table_has_the_numbers_of_the_json(
+    sweep: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (pair,) = compared(capsys, str(sweep))["pairs"]
+    assert main([str(sweep), *QUICK]) == 0
+    said = capsys.readouterr().out
+
+    for metric in pair["metrics"]:
+        low, high = metric["interval"]
+        assert f"{metric['delta']:+.3f}" in said
+        assert f"{low:+.3f} to {high:+.3f}" in said
+    assert "candidate is" in said
+    assert "worse" in said
+
+
+def test_at_most_ten_flips_are_printed_and_all_are_in_the_json(
+    sweep: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (pair,) = compared(capsys, str(sweep))["pairs"]
+    assert main([str(sweep), *QUICK]) == 0
+    said = capsys.readouterr().out
+
+    assert len(pair["flips"]) == 20
+    assert said.count("yes 0.90, no 0.10") == 10
+    assert "and 10 more" in said
+
+
+def test_the_baseline_is_the_first_run_or_the_one_named(
+    sweep: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = str(sweep / "1-bad")
+
+    assert compared(capsys, str(sweep))["pairs"][0]["baseline"]["run"] == "0-good"
+    assert compared(capsys, str(sweep), "--baseline", bad)["pairs"][0]["baseline"]["run"] == "1-bad"
+
+
+def test_the_same_seed_gives_the_same_numbers(
+    sweep: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, again = (compared(capsys, str(sweep), "--seed", "3") for _ in range(2))
+
+    assert first == again
+    assert first != compared(capsys, str(sweep), "--seed", "4")
+
+
+def test_a_refused_run_of_a_sweep_is_left_out_by_name(
+    sweep: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_run(sweep / "2-refused", TASKS, attempted=0, status=RunStatus.REFUSED)
+
+    assert main([str(sweep), *QUICK]) == 0
+
+    assert "left out: " in capsys.readouterr().err
+
+
+def test_a_baseline_is_one_run(sweep: Path) -> None:
+    with pytest.raises(InputError, match="a baseline is one run, found 2"):
+        main([str(sweep), "--baseline", str(sweep)])
+
+
+def test_one_run_is_unusable_input(sweep: Path) -> None:
+    done = jevexp("compare", str(sweep / "0-good"), cwd=sweep)
+
+    assert done.status == 2
+    assert done.err.startswith("error: one run is no comparison")
+    assert len(done.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--alpha", "0.5"),
+        ("--alpha", "nan"),
+        ("--margin", "0"),
+        ("--margin", "wide"),
+        ("--draws", "9"),
+        ("--seed", "-1"),
+    ],
+)
+def test_numbers_that_mean_nothing_are_refused(sweep: Path, option: tuple[str, str]) -> None:
+    with pytest.raises(SystemExit) as refused:
+        main([str(sweep), f"{option[0]}={option[1]}"])
+
+    assert refused.value.code == 2
