@@ -4,8 +4,9 @@ A cluster is a paraphrase group; a task without one is a cluster of its own.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from jevexp.analysis.statistics.interval import Interval
@@ -89,16 +90,33 @@ def resampled_sums(
     count = len(names)
     sums = np.zeros((count, columns.shape[1]))
     np.add.at(sums, members, columns)
+    if draws * count <= _BLOCK:
+        return _weights(count, draws, seed) @ sums
+    return np.concatenate([part @ sums for part in _blocks(count, draws, seed)])
+
+
+@lru_cache(maxsize=2)
+def _weights(count: int, draws: int, seed: int) -> "NDArray[float64]":
+    """How often each cluster is in each sample; kept, since every metric of a run needs the same.
+
+    Shape (draws, count).
+    """
+    (weights,) = _blocks(count, draws, seed)
+    weights.flags.writeable = False
+    return weights
+
+
+def _blocks(count: int, draws: int, seed: int) -> "Iterator[NDArray[float64]]":
+    import numpy as np
+
     generator = np.random.default_rng(seed)
     block = max(1, _BLOCK // count)
-    parts = []
     for start in range(0, draws, block):
         size = min(block, draws - start)
         chosen = generator.integers(count, size=(size, count))
         chosen += np.arange(size)[:, None] * count
-        weights = np.bincount(chosen.ravel(), minlength=size * count).reshape(size, count)
-        parts.append(weights.astype(float) @ sums)
-    return np.concatenate(parts)
+        weights = np.bincount(chosen.ravel(), minlength=size * count)
+        yield weights.reshape(size, count).astype(float)
 
 
 def percentile_interval(
