@@ -142,6 +142,14 @@ def test_without_the_tasks_there_is_accuracy_and_no_brier(tmp_path: Path) -> Non
     assert "no Brier" in result.remarks[0]
 
 
+def test_the_tasks_of_one_side_are_enough(tmp_path: Path) -> None:
+    bare = read_run(make_run(tmp_path / "a", TASKS, counts=counts(40)), lambda _: None)
+    (result,) = compare([bare, finished(tmp_path / "b", TASKS)], QUICK)
+
+    assert [one.name for one in result.metrics] == ["accuracy", "brier", "ece"]
+    assert result.remarks == []
+
+
 def test_a_result_is_plain_data_and_the_same_every_time(tmp_path: Path) -> None:
     tasks = grouped_tasks(20)
     runs = [finished(tmp_path / "a", tasks), finished(tmp_path / "b", tasks, IDS[:5])]

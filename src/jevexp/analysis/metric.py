@@ -134,7 +134,7 @@ def ece_difference(pairs: Sequence[Pair], options: Options) -> Metric | None:
     """The difference in expected calibration error, with a bootstrap interval and no test.
 
     An absolute value a bin makes the error no mean over tasks, and biased upwards in a small
-    sample, also in a resampled one: see `calibration error` in the explanation of statistics.
+    sample, also in a resampled one. A verdict on it would claim more than is known.
     """
     import numpy as np
 

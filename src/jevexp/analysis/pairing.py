@@ -43,9 +43,11 @@ class Differences:
 
 def pair_up(baseline: FinishedRun, candidate: FinishedRun) -> list[Pair]:
     """The tasks that both sides attempted, in the order of their ids."""
+    # One hash, so one set of tasks: whichever side has them.
+    tasks = baseline.tasks or candidate.tasks or {}
     return [
         Pair(
-            None if baseline.tasks is None else baseline.tasks[task_id],
+            tasks.get(task_id),
             baseline.records[task_id],
             candidate.records[task_id],
             baseline.scorable(task_id) and candidate.scorable(task_id),

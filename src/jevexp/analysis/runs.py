@@ -100,8 +100,8 @@ def remarks(baseline: FinishedRun, candidate: FinishedRun) -> list[str]:
             lines.append(f"the {side} is {status}")
         if run.manifest.identity and run.manifest.identity["verdict"] == "contradicted":
             lines.append(f"the identity of the {side} is contradicted")
-        if run.tasks is None:
-            lines.append(f"the tasks of the {side} are not here: no Brier, no MAE")
+    if baseline.tasks is None and candidate.tasks is None:
+        lines.append("the tasks are not here: no Brier, no MAE")
     lines.extend(
         f"{what}: {first}, then {second}"
         for what, first, second in (
