@@ -1,5 +1,7 @@
 """Power: closed forms, inverses, and a simulation of what is claimed."""
 
+import math
+
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -9,8 +11,11 @@ from jevexp.analysis.statistics.proportions import mcnemar_exact
 
 
 def test_required_pairs_is_the_closed_form() -> None:
-    # D = 0.2, d = 0.1: (1.959964 sqrt(0.2) + 0.841621 sqrt(0.19))^2 / 0.01
-    assert required_pairs(0.1, 0.2) == pytest.approx(154.6, abs=0.5)
+    pairs = required_pairs(0.1, 0.2)
+
+    spread = 1.959964 * 0.2**0.5 + 0.841621 * 0.19**0.5
+    assert 0.1 * pairs - 0.5 == pytest.approx(spread * pairs**0.5)
+    assert pairs == pytest.approx(164.4, abs=0.5)
 
 
 def test_the_smallest_difference_needs_exactly_the_pairs() -> None:
@@ -36,9 +41,14 @@ def test_a_mean_is_found_with_the_stated_power() -> None:
     assert norm.sf(norm.isf(0.025) - found / 0.1) == pytest.approx(0.9)
 
 
-def test_the_exact_test_has_about_the_power_that_is_claimed() -> None:
-    pairs = round(required_pairs(0.1, 0.2))
-    drawn = np.random.default_rng(3).multinomial(pairs, [0.15, 0.05, 0.8], size=600)
-    found = np.mean([mcnemar_exact(int(first), int(second)) <= 0.05 for first, second, _ in drawn])
+@pytest.mark.parametrize(("effect", "discordance"), [(0.1, 0.2), (0.05, 0.1), (0.2, 0.4)])
+def test_the_exact_test_has_the_power_that_is_claimed_within_three_points(
+    effect: float, discordance: float
+) -> None:
+    pairs = math.ceil(required_pairs(effect, discordance))
+    shares = [(discordance + effect) / 2, (discordance - effect) / 2, 1 - discordance]
+    drawn = np.random.default_rng(3).multinomial(pairs, shares, size=2000)
+    flips, times = np.unique(drawn[:, :2], axis=0, return_counts=True)
+    found = [mcnemar_exact(int(first), int(second)) <= 0.05 for first, second in flips]
 
-    assert 0.7 < found < 0.86
+    assert np.average(found, weights=times) == pytest.approx(0.8, abs=0.03)
