@@ -112,11 +112,10 @@ def _blocks(count: int, draws: int, seed: int) -> "Iterator[NDArray[float64]]":
     generator = np.random.default_rng(seed)
     block = max(1, _BLOCK // count)
     for start in range(0, draws, block):
-        size = min(block, draws - start)
-        chosen = generator.integers(count, size=(size, count))
-        chosen += np.arange(size)[:, None] * count
-        weights = np.bincount(chosen.ravel(), minlength=size * count)
-        yield weights.reshape(size, count).astype(float)
+        weights = np.empty((min(block, draws - start), count))
+        for row in weights:
+            row[:] = np.bincount(generator.integers(count, size=count), minlength=count)
+        yield weights
 
 
 def percentile_interval(
@@ -124,10 +123,10 @@ def percentile_interval(
 ) -> Interval | None:
     """Expanded percentile interval of bootstrap estimates; None for fewer than two clusters.
 
-    Hesterberg (2015), The American Statistician 69(4): a plain percentile interval is
-    too narrow for small samples; quantiles further out make up for it, as t does for z. Not BCa:
-    its acceleration is estimated from single clusters, and differences of right and wrong answers
-    are so few-valued that this estimate is mostly noise. A draw without a value (NaN) is left out.
+    Hesterberg (2015), The American Statistician 69(4): a plain percentile interval is too narrow
+    for small samples; quantiles further out make up for it, as t does for z. Not BCa: its
+    acceleration is estimated from single clusters, and differences of right and wrong answers are
+    so few-valued that this estimate is mostly noise. A draw without a value (NaN) is left out.
     """
     import numpy as np
     from scipy.stats import norm, t
