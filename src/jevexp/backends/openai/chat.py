@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from jevexp.backends.openai.connection import (
-    Connection,
+    OpenAIConnection,
     answering_model,
     first_choice,
     usage,
@@ -32,7 +32,7 @@ class OpenAIChat:
     def __init__(self, settings: OpenAIChatBackend, model: ModelIdentity) -> None:
         self._settings = settings
         self._alias = model.alias
-        self._connection: Connection | None = None
+        self._connection: OpenAIConnection | None = None
         self._facts: dict[str, Any] = {}
 
     @property
@@ -52,7 +52,7 @@ class OpenAIChat:
             InputError: the server cannot be reached or started. Nothing is left running.
         """
         settings = self._settings
-        self._connection = connection = Connection(settings, self._alias, log_directory)
+        self._connection = connection = OpenAIConnection(settings, self._alias, log_directory)
         self._facts = {
             "kind": settings.kind,
             "managed": connection.managed,

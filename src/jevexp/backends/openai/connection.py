@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from jevexp.backends.connection import Connection
 from jevexp.backends.llama_cpp.facts import listed_models
-from jevexp.backends.secrets import read_secret
-from jevexp.backends.server.command import CommandServer
-from jevexp.backends.transport import Failure, Reply, Transport
+from jevexp.backends.transport import Failure, Reply
 from jevexp.errors import InputError
 from jevexp.settings.openai import OpenAIBackend
 
@@ -15,69 +14,25 @@ _MODELS = "/v1/models"
 _OVERFLOWS = {"exceed_context_size_error", "context_length_exceeded"}
 
 
-class Connection:
-    """What both providers hold between `open` and `close`.
+class OpenAIConnection(Connection):
+    """A server with its models.
 
     Attributes:
-        transport: the server.
         model: what the server calls the model, or None where it does not say.
-        base_url: where it is; without the port, which is another one in every run, where it was
-            started here.
-        managed: whether it was started here.
+
+    Raises:
+        InputError: a secret is not set, or the server cannot be reached or started. Nothing is
+            left running.
     """
 
     def __init__(self, settings: OpenAIBackend, alias: str, log_directory: Path) -> None:
-        """Connect, or start the configured server.
-
-        Raises:
-            InputError: a secret is not set, or the server cannot be reached or started. Nothing is
-                left running.
-        """
+        super().__init__(settings, log_directory, code_of=code_of)
         self._settings = settings
-        self._server: CommandServer | None = None
-        self._transport: Transport | None = None
-        key = read_secret(settings.key_env, "backend.key_env")
-        headers = {
-            name: read_secret(variable, f"backend.header_env.{name}") or ""
-            for name, variable in settings.header_env.items()
-        }
         try:
-            url = settings.base_url or self._start(log_directory)
-            self._url = url
-            self.transport = self._transport = Transport(
-                url,
-                key,
-                settings.connect_timeout_s,
-                settings.timeout_s,
-                headers=headers,
-                code_of=code_of,
-            )
             self.model = self._named_model(alias)
         except BaseException:
             self.close()
             raise
-        self.managed = self._server is not None
-        self.base_url = url.rpartition(":")[0] if self.managed else url
-
-    def _start(self, log_directory: Path) -> str:
-        self._server = CommandServer(self._settings.server)
-        return self._server.start(log_directory)
-
-    @property
-    def pid(self) -> int | None:
-        """The process of a server that was started here."""
-        return self._server.pid if self._server else None
-
-    def close(self) -> None:
-        """Close the connection and end a server that was started here."""
-        transport, self._transport = self._transport, None
-        server, self._server = self._server, None
-        try:
-            if transport is not None:
-                transport.close()
-        finally:
-            if server is not None:
-                server.stop()
 
     def _named_model(self, alias: str) -> str | None:
         try:
@@ -94,7 +49,7 @@ class Connection:
 
     def unusable(self, failure: Failure) -> InputError:
         """What to tell whoever configured a server that cannot be used."""
-        settings, url = self._settings, self._url
+        settings, url = self._settings, self.url
         if failure.status in (401, 403):
             todo = (
                 "set backend.key_env to the environment variable that holds its API key"

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from jevexp.backends.llama_cpp.readout import READOUT_VERSION
-from jevexp.backends.openai.connection import Connection
+from jevexp.backends.openai.connection import OpenAIConnection
 from jevexp.backends.openai.decide import Decider
 from jevexp.backends.openai.probe import find_features
 from jevexp.backends.prompt import PROMPT_VERSION
@@ -22,7 +22,7 @@ class OpenAILogprobs:
     def __init__(self, settings: OpenAILogprobsBackend, model: ModelIdentity) -> None:
         self._settings = settings
         self._alias = model.alias
-        self._connection: Connection | None = None
+        self._connection: OpenAIConnection | None = None
         self._decider: Decider | None = None
         self._facts: dict[str, Any] = {}
 
@@ -51,7 +51,7 @@ class OpenAILogprobs:
 
     def _open(self, log_directory: Path) -> None:
         settings = self._settings
-        self._connection = connection = Connection(settings, self._alias, log_directory)
+        self._connection = connection = OpenAIConnection(settings, self._alias, log_directory)
         try:
             features = find_features(connection.transport, settings, self._alias)
         except Failure as failure:
@@ -74,7 +74,7 @@ class OpenAILogprobs:
             "features": features.described(),
         }
 
-    def _unreadable(self, connection: Connection, failure: Failure) -> InputError:
+    def _unreadable(self, connection: OpenAIConnection, failure: Failure) -> InputError:
         if failure.code in ("no_logprobs", "bad_response"):
             return InputError(
                 f"backend.kind: {connection.base_url} answers without log-probabilities; use "

@@ -4,11 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from jevexp.backends.secrets import read_secret
-from jevexp.backends.server.command import CommandServer
+from jevexp.backends.connection import Connection
 from jevexp.backends.systemone.connect import facts
 from jevexp.backends.systemone.read import BadAnswer, read_model, read_probs, read_usage
-from jevexp.backends.transport import Failure, Transport
+from jevexp.backends.transport import Failure
 from jevexp.domain.decision import Decision, Request
 from jevexp.settings import SystemOneBackend
 
@@ -25,8 +24,7 @@ class SystemOne:
 
     def __init__(self, settings: SystemOneBackend) -> None:
         self._settings = settings
-        self._server: CommandServer | None = None
-        self._transport: Transport | None = None
+        self._connection: Connection | None = None
         self._facts: dict[str, Any] = {}
 
     @property
@@ -37,7 +35,7 @@ class SystemOne:
     @property
     def server_pid(self) -> int | None:
         """The process group of a server that was started here."""
-        return self._server.pid if self._server else None
+        return self._connection.pid if self._connection else None
 
     def open(self, log_directory: Path) -> Self:
         """Connect to the service, or start it; its log goes to `log_directory`/server.log.
@@ -55,36 +53,19 @@ class SystemOne:
 
     def _open(self, log_directory: Path) -> None:
         settings = self._settings
-        key = read_secret(settings.key_env, "backend.key_env")
-        headers = {
-            name: read_secret(variable, f"backend.header_env.{name}") or ""
-            for name, variable in settings.header_env.items()
-        }
-        url = settings.base_url
-        if url is None:
-            self._server = CommandServer(settings.server)
-            url = self._server.start(log_directory)
-        self._transport = Transport(
-            url, key, settings.connect_timeout_s, settings.timeout_s, headers=headers
-        )
+        self._connection = connection = Connection(settings, log_directory)
         self._facts = {
             "kind": settings.kind,
-            "managed": self._server is not None,
-            # A started server's port is another one in every run.
-            "base_url": url.rpartition(":")[0] if self._server else url,
-            **facts(self._transport, url),
+            "managed": connection.managed,
+            "base_url": connection.base_url,
+            **facts(connection.transport, connection.url),
         }
 
     def close(self) -> None:
         """Close the connection and end a server that was started here."""
-        transport, self._transport = self._transport, None
-        server, self._server = self._server, None
-        try:
-            if transport is not None:
-                transport.close()
-        finally:
-            if server is not None:
-                server.stop()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
 
     def describe(self) -> dict[str, Any]:
         """What the service said when it was opened; null for what it did not say."""
@@ -92,13 +73,13 @@ class SystemOne:
 
     def decide(self, request: Request) -> Decision:
         """Ask once; whatever is no answer to the question is a decision that is not ok."""
-        if self._transport is None:
+        if self._connection is None:
             raise RuntimeError("the backend is not open")
         sent = request.wire()
         # Who is asked, until an answer says who it is by.
         decision = Decision(ok=False, model=self._facts["model"] or request.model, request=sent)
         try:
-            reply = self._transport.post(_ENDPOINT, sent)
+            reply = self._connection.transport.post(_ENDPOINT, sent)
         except Failure as failure:
             return replace(
                 decision,
