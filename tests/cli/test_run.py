@@ -179,3 +179,15 @@ def test_help_names_verbs_groups_and_exit_statuses(workplace: Path) -> None:
 
     for words in ("data pull", "export RUN", "backend: fake, ", "Exit status: 0"):
         assert words in out
+
+
+@pytest.mark.parametrize(
+    "verb",
+    ["plan", "check", "identify", "summarize", "compare", "list", "data", "export", "ui"],
+)
+def test_every_verb_has_its_own_help(verb: str, workplace: Path) -> None:
+    done = jevexp(verb, "--help", cwd=workplace)
+
+    assert done.status == 0, done.err
+    assert done.out.startswith(f"usage: jevexp {verb}")
+    assert list(workplace.iterdir()) == []

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hydra._internal.utils import get_args_parser
 from rich.console import Console
 from rich.text import Text
 
 from jevexp import experiment
 from jevexp.backends.factory import make_backend
 from jevexp.backends.protocol import Backend
+from jevexp.cli.arguments import overrides_of
 from jevexp.cli.compose import compose_command
 from jevexp.cli.console import make_console
 from jevexp.cli.identity_view import identity_lines, identity_table
@@ -33,7 +33,11 @@ def main(arguments: Sequence[str]) -> int:
     Raises:
         InputError: something is not usable as configured.
     """
-    parsed = get_args_parser().parse_intermixed_args(list(arguments))
+    parsed = overrides_of(
+        arguments,
+        "check",
+        "Do everything up to one real request of each kind, and leave nothing behind.",
+    )
     composition = compose_command(parsed)
     if composition.is_sweep:
         raise InputError("check: one run at a time; `jevexp plan -m …` looks at a whole sweep")

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hydra._internal.utils import get_args_parser
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from jevexp.cli.arguments import overrides_of
 from jevexp.cli.compose import compose_command
 from jevexp.cli.console import make_console
 from jevexp.cli.paths import check_paths
@@ -43,7 +43,9 @@ class Estimate:
 
 def main(arguments: Sequence[str]) -> int:
     """Print every run of the command line; 2 when one of them cannot succeed."""
-    parsed = get_args_parser().parse_intermixed_args(list(arguments))
+    parsed = overrides_of(
+        arguments, "plan", "Print what a command line would run, and touch nothing."
+    )
     composition = compose_command(parsed)
     for settings in composition.settings:
         check_paths(composition.directory, settings)
