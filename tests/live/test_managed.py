@@ -113,7 +113,7 @@ def test_a_server_that_stops_answering_is_a_timeout(tiny_gguf: Path, tmp_path: P
     backend = LlamaCpp(settings, model_identity()).open(tmp_path)
     pid = pid_of(backend)
     assert backend.decide(noul()).ok
-    os.kill(pid, signal.SIGSTOP)
+    stop(pid)
     assert backend.decide(noul()).error == "timeout"
     # Stopped, it ignores the polite request to end, so this is the other one.
     started = time.monotonic()
@@ -199,6 +199,20 @@ def test_a_thinking_model_answers_after_a_closed_thought(
     backend.close()
     assert decision.ok
     assert decision.request["sent"]["body"]["prompt"].endswith(f"assistant\n{end}")
+
+
+def stop(pid: int) -> None:
+    """Stop a process and wait for it: until the last thread stands, one may still answer."""
+    os.kill(pid, signal.SIGSTOP)
+    deadline = time.monotonic() + 10
+    while any(state(thread) != "T" for thread in Path(f"/proc/{pid}/task").iterdir()):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def state(thread: Path) -> str:
+    """The letter that Linux has for what a thread is doing."""
+    return (thread / "stat").read_text().rpartition(")")[2].split()[0]
 
 
 def holder(gguf: Path, directory: Path) -> subprocess.Popen[str]:
