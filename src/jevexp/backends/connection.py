@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from jevexp.backends.secrets import read_secret
 from jevexp.backends.server.command import CommandServer
@@ -85,3 +85,38 @@ class Connection:
         finally:
             if self._server is not None:
                 self._server.stop()
+
+
+AnySettings = TypeVar("AnySettings", bound=HttpBackend)
+AnyConnection = TypeVar("AnyConnection", bound=Connection)
+
+
+class Connected(Generic[AnySettings, AnyConnection]):
+    """What the providers over a connection have in common: who they are, and how they end."""
+
+    cost_basis: str | None = None
+
+    def __init__(self, settings: AnySettings) -> None:
+        self._settings = settings
+        self._connection: AnyConnection | None = None
+        self._facts: dict[str, Any] = {}
+
+    @property
+    def name(self) -> str:
+        """The configured name."""
+        return self._settings.name
+
+    @property
+    def server_pid(self) -> int | None:
+        """The process of a server that was started here."""
+        return self._connection.pid if self._connection else None
+
+    def close(self) -> None:
+        """Close the connection and end a server that was started here."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def describe(self) -> dict[str, Any]:
+        """What was found out when it was opened; null for what the service did not say."""
+        return dict(self._facts)

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any, Self
 
+from jevexp.backends.connection import Connected
 from jevexp.backends.openai.connection import (
     OpenAIConnection,
     answering_model,
@@ -24,26 +25,12 @@ from jevexp.settings import ModelIdentity, OpenAIChatBackend
 _ENDPOINT = "/v1/chat/completions"
 
 
-class OpenAIChat:
+class OpenAIChat(Connected[OpenAIChatBackend, OpenAIConnection]):
     """A chat model as a provider; see docs/reference/openai.md."""
 
-    cost_basis: str | None = None
-
     def __init__(self, settings: OpenAIChatBackend, model: ModelIdentity) -> None:
-        self._settings = settings
+        super().__init__(settings)
         self._alias = model.alias
-        self._connection: OpenAIConnection | None = None
-        self._facts: dict[str, Any] = {}
-
-    @property
-    def name(self) -> str:
-        """The configured name."""
-        return self._settings.name
-
-    @property
-    def server_pid(self) -> int | None:
-        """The process of a server that was started here."""
-        return self._connection.pid if self._connection else None
 
     def open(self, log_directory: Path) -> Self:
         """Connect to the server, or start it with its log in `log_directory`.
@@ -66,16 +53,6 @@ class OpenAIChat:
             },
         }
         return self
-
-    def close(self) -> None:
-        """Close the connection and end a server that was started here."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
-
-    def describe(self) -> dict[str, Any]:
-        """What is known of the server, and what every request holds."""
-        return dict(self._facts)
 
     def decide(self, request: Request) -> Decision:
         """Ask once; every failure of the server or of the model is a decision that is not ok."""

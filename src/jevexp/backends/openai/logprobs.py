@@ -1,8 +1,9 @@
 """Next-token probabilities, on any OpenAI-compatible server that lists them."""
 
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
+from jevexp.backends.connection import Connected
 from jevexp.backends.llama_cpp.readout import READOUT_VERSION
 from jevexp.backends.openai.connection import OpenAIConnection
 from jevexp.backends.openai.decide import Decider
@@ -14,27 +15,13 @@ from jevexp.errors import InputError
 from jevexp.settings import ModelIdentity, OpenAILogprobsBackend
 
 
-class OpenAILogprobs:
+class OpenAILogprobs(Connected[OpenAILogprobsBackend, OpenAIConnection]):
     """A model's own distribution, as far as the server shows it; see docs/reference/openai.md."""
 
-    cost_basis: str | None = None
-
     def __init__(self, settings: OpenAILogprobsBackend, model: ModelIdentity) -> None:
-        self._settings = settings
+        super().__init__(settings)
         self._alias = model.alias
-        self._connection: OpenAIConnection | None = None
         self._decider: Decider | None = None
-        self._facts: dict[str, Any] = {}
-
-    @property
-    def name(self) -> str:
-        """The configured name."""
-        return self._settings.name
-
-    @property
-    def server_pid(self) -> int | None:
-        """The process of a server that was started here."""
-        return self._connection.pid if self._connection else None
 
     def open(self, log_directory: Path) -> Self:
         """Connect to the server, or start it, and find out with a harmless question what it can.
@@ -92,13 +79,7 @@ class OpenAILogprobs:
     def close(self) -> None:
         """Close the connection and end a server that was started here."""
         self._decider = None
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
-
-    def describe(self) -> dict[str, Any]:
-        """What was found when the server was opened, and what every request holds."""
-        return dict(self._facts)
+        super().close()
 
     def decide(self, request: Request) -> Decision:
         """Read the distribution over the options."""

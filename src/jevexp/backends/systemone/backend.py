@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
-from jevexp.backends.connection import Connection
+from jevexp.backends.connection import Connected, Connection
 from jevexp.backends.systemone.connect import facts
 from jevexp.backends.systemone.read import BadAnswer, read_model, read_probs, read_usage
 from jevexp.backends.transport import Failure
@@ -14,28 +14,11 @@ from jevexp.settings import SystemOneBackend
 _ENDPOINT = "/v1/systemone"
 
 
-class SystemOne:
+class SystemOne(Connected[SystemOneBackend, Connection]):
     """A System One service as a provider; see docs/reference/systemone.md.
 
     The service is the one at `base_url`, or one that is started by `server.command`.
     """
-
-    cost_basis: str | None = None
-
-    def __init__(self, settings: SystemOneBackend) -> None:
-        self._settings = settings
-        self._connection: Connection | None = None
-        self._facts: dict[str, Any] = {}
-
-    @property
-    def name(self) -> str:
-        """The configured name."""
-        return self._settings.name
-
-    @property
-    def server_pid(self) -> int | None:
-        """The process group of a server that was started here."""
-        return self._connection.pid if self._connection else None
 
     def open(self, log_directory: Path) -> Self:
         """Connect to the service, or start it; its log goes to `log_directory`/server.log.
@@ -60,16 +43,6 @@ class SystemOne:
             "base_url": connection.base_url,
             **facts(connection.transport, connection.url),
         }
-
-    def close(self) -> None:
-        """Close the connection and end a server that was started here."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
-
-    def describe(self) -> dict[str, Any]:
-        """What the service said when it was opened; null for what it did not say."""
-        return dict(self._facts)
 
     def decide(self, request: Request) -> Decision:
         """Ask once; whatever is no answer to the question is a decision that is not ok."""
