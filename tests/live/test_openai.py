@@ -92,6 +92,20 @@ def test_by_chat_it_is_the_same_where_the_server_computes_the_same(
             assert probs == pytest.approx(tiny.backend.decide(request).probs, abs=1e-4)
 
 
+def test_a_predicted_token_that_is_no_text_loses_no_answer(tiny: Live, tmp_path: Path) -> None:
+    # Half of this vocabulary is a byte of something longer, which llama.cpp lists nothing for.
+    asked = [noul(f"state {number}") for number in range(20)]
+    with opened(tiny.url, tmp_path, readout={"bias": 1e-3, "top_logprobs": 64}) as backend:
+        decisions = [backend.decide(request) for request in asked]
+    assert all(decision.ok for decision in decisions)
+    firsts = [decision.response["body"]["choices"][0] for decision in decisions]
+    assert any(not choice.get("logprobs") for choice in firsts)
+    expected = [tiny.backend.decide(request).probs for request in asked]
+    assert [decision.probs for decision in decisions] == [
+        pytest.approx(probs, abs=1e-4) for probs in expected
+    ]
+
+
 def test_by_chat_it_equals_the_llama_cpp_provider_too(gemma: Live, tmp_path: Path) -> None:
     # Of a server without checkpoints; with them, a sliding window cuts the two prompts differently.
     with opened(gemma.url, tmp_path, route="chat") as backend:

@@ -128,6 +128,22 @@ def test_a_missing_candidate_is_asked_for_with_a_stronger_bias(
     assert decision.usage["output_tokens"] == 2
 
 
+def test_an_answer_without_a_list_is_asked_for_with_a_stronger_bias(
+    backend: LlamaCpp, server: ScriptedLlama
+) -> None:
+    def answer(body: dict[str, list[list[float]]]) -> Answer:
+        found = completion(body, {1_200_003: 0.75, 1_200_004: 0.25})
+        if body["logit_bias"][0][1] != 100:
+            del found["completion_probabilities"]
+        return Answer(found)
+
+    server.answers["/completion"] = answer
+    decision = backend.decide(noul())
+    assert decision.probs == {"no": 0.25, "yes": 0.75}
+    assert decision.response["readout"]["bias"] == 100.0
+    assert "completion_probabilities" not in decision.response["body_without_all_candidates"]
+
+
 def test_open_thinking_is_closed_before_the_answer() -> None:
     assert without_thinking("x<think>\n") == "x<think>\n</think>\n\n"
     assert without_thinking("x<think>\n\n</think>\n\n") == "x<think>\n\n</think>\n\n"

@@ -150,6 +150,27 @@ def test_without_a_bias_what_is_listed_can_be_read(tmp_path: Path) -> None:
         assert decision.probs == pytest.approx(probabilities({"no": "no", "yes": "yes"}), abs=1e-9)
 
 
+def test_an_answer_without_a_list_is_asked_for_with_a_stronger_bias(tmp_path: Path) -> None:
+    with served(LLAMA, tmp_path) as (backend, server):
+        before = server.answers[COMPLETIONS]
+        assert not isinstance(before, Answer)
+
+        def answer(body: Any) -> Answer:
+            found = before(body)
+            if 100.0 not in body["logit_bias"].values():
+                found.body["choices"][0]["logprobs"] = None
+            return found
+
+        server.answers[COMPLETIONS] = answer
+        decision = backend.decide(noul())
+        assert decision.probs == pytest.approx(probabilities({"no": "no", "yes": "yes"}), abs=1e-9)
+        assert decision.response["readout"]["bias"] == 100.0
+        assert decision.response["body"]["choices"][0]["logprobs"] is None
+        assert len(decision.response["further_bodies"]) == 1
+        assert decision.runtime is not None
+        assert decision.runtime["requests"] == 2
+
+
 def test_a_token_that_is_not_forced_after_all_is_missing(tmp_path: Path) -> None:
     with served(VLLM, tmp_path) as (backend, server):
         before = server.answers[COMPLETIONS]
@@ -234,7 +255,9 @@ def test_a_failing_answer_is_a_code(
         assert decision.model == MODEL
         assert decision.request["sent"]["endpoint"] == COMPLETIONS
         assert len(dumps(decision.response)) < 5000
-        assert server.paths().count(COMPLETIONS) == 1
+        # Only an answer without a list is asked for differently.
+        again = flavour is LLAMA and error == "no_logprobs"
+        assert server.paths().count(COMPLETIONS) == (2 if again else 1)
 
 
 @pytest.mark.parametrize("endpoint", ["/apply-template", "/tokenize"])

@@ -6,7 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jevexp.backends.candidates import Candidates
-from jevexp.backends.llama_cpp.readout import MISSING_BIAS, Readout, completion_body, read
+from jevexp.backends.llama_cpp.readout import (
+    MISSING_BIAS,
+    NothingListedError,
+    Readout,
+    completion_body,
+    read,
+)
 from jevexp.backends.llama_cpp.tokens import LlamaTokenizer
 from jevexp.backends.prompt import MOST_OPTIONS, Message, message, without_thinking
 from jevexp.backends.transport import Failure, Reply, Transport
@@ -97,7 +103,11 @@ class Decider:
         return prompt, ending + after if ending else ""
 
     def _read(self, prompt: str, ids: tuple[int, ...], attempt: _Attempt) -> tuple[Readout, float]:
-        """Ask for the distribution; with a stronger bias where a candidate missed the list."""
+        """Ask for the distribution; with a stronger bias where a candidate missed the list.
+
+        There is no list at all where a token was predicted that is no text on its own, which the
+        stronger bias keeps from happening again.
+        """
         for bias in (self._readout.bias, MISSING_BIAS):
             body = completion_body(prompt, ids, bias, self._readout.extra_probs) | self._route
             attempt.sent |= {"endpoint": _COMPLETION, "body": body}
@@ -109,6 +119,8 @@ class Decider:
             try:
                 readout = read(reply.body, ids, bias)
             except ValueError as error:
+                if isinstance(error, NothingListedError) and bias != MISSING_BIAS:
+                    continue
                 evidence = _evidence(_COMPLETION, reply)
                 raise Failure("bad_response", reply.status, evidence) from error
             if readout is not None:

@@ -35,6 +35,10 @@ class Readout:
     off_option_mass: float | None
 
 
+class NothingListedError(ValueError):
+    """There is no list, as where a token was predicted that is no text on its own."""
+
+
 def completion_body(prompt: str, ids: Sequence[int], bias: float, extra: int) -> dict[str, Any]:
     """The body of the `/completion` request."""
     return {
@@ -57,7 +61,8 @@ def read(body: dict[str, Any], ids: Sequence[int], bias: float) -> Readout | Non
     """The readout of a completion; None when a candidate is not in the list.
 
     Raises:
-        ValueError: the body holds no list of probabilities, or one that cannot be.
+        NothingListedError: the body holds no list of probabilities.
+        ValueError: it holds one that cannot be.
     """
     found = _probabilities(body)
     if any(token not in found for token in ids):
@@ -85,8 +90,10 @@ def readout_of(values: Sequence[float], bias: float) -> Readout:
 def _probabilities(body: dict[str, Any]) -> dict[int, float]:
     """Token id to probability, of the first predicted token."""
     steps = body.get("completion_probabilities")
-    if not isinstance(steps, list) or not steps or not isinstance(steps[0], dict):
-        raise ValueError("no completion_probabilities")
+    if not steps:
+        raise NothingListedError("no completion_probabilities")
+    if not isinstance(steps, list) or not isinstance(steps[0], dict):
+        raise ValueError("completion_probabilities of another shape")
     entries = steps[0].get("top_probs")
     if not isinstance(entries, list):
         raise ValueError("no top_probs")

@@ -23,9 +23,8 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The body that was sent, what came back, and the tokens in it."""
+    """What came back, and the tokens in it."""
 
-    body: dict[str, Any]
     reply: Reply
     listing: Listing
 
@@ -78,10 +77,17 @@ class Asking:
 
     def ask(self, body: dict[str, Any]) -> Answer:
         """Ask once; raises Failure, `no_logprobs` where the answer lists nothing usable."""
-        reply = self._transport.post(self.endpoint, body)
+        return self.read(self.post(body))
+
+    def post(self, body: dict[str, Any]) -> Reply:
+        """The reply to a body, not read yet; raises Failure."""
+        return self._transport.post(self.endpoint, body)
+
+    def read(self, reply: Reply) -> Answer:
+        """The tokens in a reply; raises Failure, `no_logprobs` where it lists nothing usable."""
         evidence = {"endpoint": self.endpoint, "body": reply.body}
         try:
-            return Answer(body, reply, listing(first_choice(reply)))
+            return Answer(reply, listing(first_choice(reply)))
         except ValueError as error:
             raise Failure("no_logprobs", reply.status, evidence) from error
         except Failure as failure:

@@ -18,7 +18,7 @@ from jevexp.backends.openai.asking import CHAT, Answer, Asked, Asking
 from jevexp.backends.openai.connection import answering_model, usage
 from jevexp.backends.openai.probe import CONTEXT, FORCING_BIAS, BiasReach, Features
 from jevexp.backends.prompt import MOST_OPTIONS, Message, message, without_thinking
-from jevexp.backends.transport import Failure, Transport
+from jevexp.backends.transport import Failure, Reply, Transport
 from jevexp.domain.decision import Decision, Request
 from jevexp.settings import OpenAILogprobsBackend
 
@@ -42,7 +42,7 @@ class _Attempt:
 
     sent: dict[str, Any] = field(default_factory=dict)
     bodies: list[dict[str, Any]] = field(default_factory=list)
-    answers: list[Answer] = field(default_factory=list)
+    replies: list[Reply] = field(default_factory=list)
 
 
 class Decider:
@@ -88,7 +88,7 @@ class Decider:
                 request=request.wire() | {"sent": self._sent(attempt)},
                 response=failure.evidence,
             )
-        replies = [answer.reply for answer in attempt.answers]
+        replies = attempt.replies
         first, *further = replies
         response: dict[str, Any] = {
             "body": first.body,
@@ -168,19 +168,28 @@ class Decider:
     def _read_biased(
         self, asked: Asked, candidates: list[_Candidate], model: str, attempt: _Attempt
     ) -> tuple[Readout, float]:
-        """All candidates from one list; with a stronger bias where one of them missed it."""
+        """All candidates from one list; with a stronger bias where one of them missed it.
+
+        There is no list at all where a token was predicted that is no text on its own, which the
+        stronger bias keeps from happening again.
+        """
         ids = [candidate.id for candidate in candidates if candidate.id is not None]
         top = min(len(candidates) + _EXTRA, self._features.top)
         for bias in (self._settings.readout.bias, MISSING_BIAS):
-            answer = self._ask(asked, model, top, dict.fromkeys(ids, bias), attempt)
+            try:
+                answer = self._ask(asked, model, top, dict.fromkeys(ids, bias), attempt)
+            except Failure as failure:
+                if failure.code != "no_logprobs" or bias == MISSING_BIAS:
+                    raise
+                continue
             found = [self._find(answer, candidate) for candidate in candidates]
             known = [math.exp(logprob) for logprob in found if logprob is not None]
             if len(known) == len(found):
                 try:
                     return readout_of(known, bias), bias
                 except ValueError as error:
-                    raise self._unreadable(answer, "bad_response") from error
-        raise self._unreadable(answer, "candidate_missing")
+                    raise self._unreadable(answer.reply, "bad_response") from error
+        raise self._unreadable(answer.reply, "candidate_missing")
 
     def _read_plain(
         self, asked: Asked, candidates: list[_Candidate], model: str, attempt: _Attempt
@@ -196,17 +205,17 @@ class Decider:
         try:
             return _unbiased(logprobs)
         except ValueError as error:
-            raise self._unreadable(answer, "bad_response") from error
+            raise self._unreadable(answer.reply, "bad_response") from error
 
     def _forced(self, asked: Asked, candidate: _Candidate, model: str, attempt: _Attempt) -> float:
         if self._features.logit_bias is not BiasReach.SAMPLING or candidate.id is None:
-            raise self._unreadable(attempt.answers[-1], "candidate_missing")
+            raise self._unreadable(attempt.replies[-1], "candidate_missing")
         bias = {candidate.id: FORCING_BIAS}
         answer = self._ask(asked, model, self._features.top, bias, attempt)
         sampled = answer.listing.sampled
         by_id = answer.listing.has_ids
         if (sampled.id != candidate.id) if by_id else (sampled.text != candidate.text):
-            raise self._unreadable(answer, "candidate_missing")
+            raise self._unreadable(answer.reply, "candidate_missing")
         return sampled.logprob
 
     def _ask(
@@ -214,19 +223,18 @@ class Decider:
     ) -> Answer:
         body = self._asking.body(asked, model, top, bias)
         attempt.bodies.append(body)
-        answer = self._asking.ask(body)
-        attempt.answers.append(answer)
-        return answer
+        reply = self._asking.post(body)
+        attempt.replies.append(reply)
+        return self._asking.read(reply)
 
     def _find(self, answer: Answer, candidate: _Candidate) -> float | None:
         try:
             return answer.listing.find(candidate.id, candidate.text)
         except ValueError as error:
-            raise self._unreadable(answer, "candidate_ambiguous") from error
+            raise self._unreadable(answer.reply, "candidate_ambiguous") from error
 
-    def _unreadable(self, answer: Answer, code: str) -> Failure:
-        evidence = {"endpoint": self._asking.endpoint, "body": answer.reply.body}
-        return Failure(code, answer.reply.status, evidence)
+    def _unreadable(self, reply: Reply, code: str) -> Failure:
+        return Failure(code, reply.status, {"endpoint": self._asking.endpoint, "body": reply.body})
 
 
 def _unbiased(logprobs: Sequence[float]) -> Readout:

@@ -45,15 +45,17 @@ _REFUSED = (400, 422)
 _FINAL = (401, 403, 429)
 
 # What llama.cpp reads beside OpenAI's fields: probabilities from after the bias, none of them cut
-# off, and nothing left over from an earlier prompt. The same as its own route is asked with.
+# off, nothing left over from an earlier prompt, and the same token predicted every time. The same as
+# its own route is asked with.
 _LLAMA_EXTRAS = {
     "post_sampling_probs": True,
     "samplers": ["top_k", "temperature"],
     "top_k": 1 << 16,
     "cache_prompt": False,
+    "seed": 0,
 }
 _EXTRAS: dict[str | None, tuple[Mapping[str, Any], ...]] = {
-    LLAMA_CPP: (_LLAMA_EXTRAS, {"cache_prompt": False}),
+    LLAMA_CPP: (_LLAMA_EXTRAS, {"cache_prompt": False, "seed": 0}),
     VLLM: ({"return_tokens_as_token_ids": True}, {}),
     None: ({},),
 }
