@@ -45,8 +45,8 @@ _REFUSED = (400, 422)
 _FINAL = (401, 403, 429)
 
 # What llama.cpp reads beside OpenAI's fields: probabilities from after the bias, none of them cut
-# off, nothing left over from an earlier prompt, and the same token predicted every time. The same as
-# its own route is asked with.
+# off, nothing left over from an earlier prompt, and the same token predicted every time: what its
+# own route is asked with.
 _LLAMA_EXTRAS = {
     "post_sampling_probs": True,
     "samplers": ["top_k", "temperature"],
