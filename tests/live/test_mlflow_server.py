@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -19,19 +18,13 @@ from jevexp.tracking import Change, TrackingError, make_tracker
 from jevexp.tracking.conversation import conversation
 from jevexp.tracking.tracker import MlflowTracker
 from tests.support.cli import jevexp, start
+from tests.support.ports import free_port
 from tests.support.runs import make_run, noul_tasks, tracking
 
 pytestmark = pytest.mark.live
 
 TASKS = noul_tasks(4)
 START_TIMEOUT_S = 120
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def answers(uri: str) -> bool:

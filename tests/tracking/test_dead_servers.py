@@ -13,6 +13,7 @@ import pytest
 from jevexp.evidence import RunDirectory
 from jevexp.tracking import TrackingError
 from jevexp.tracking.tracker import MlflowTracker
+from tests.support.ports import free_port
 from tests.support.runs import make_run, noul_tasks, tracking
 
 TASKS = noul_tasks(2)
@@ -35,13 +36,6 @@ def refusal(uri: str, run: RunDirectory) -> str:
     assert time.monotonic() - started < TIMEOUT_S + PATIENCE_S
     assert "\n" not in str(error.value)
     return str(error.value)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @contextmanager
