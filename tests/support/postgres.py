@@ -37,7 +37,13 @@ class Postgres:
 
     def create(self) -> None:
         """Make the cluster."""
-        command = [self._programs / "initdb", "--pgdata", self._folder, "--username", "postgres"]
+        command: list[str | Path] = [
+            self._programs / "initdb",
+            "--pgdata",
+            self._folder,
+            "--username",
+            "postgres",
+        ]
         command += ["--auth", "trust", "--no-locale", "--encoding", "UTF8", "--no-sync"]
         done = subprocess.run(
             command, user=self._user, cwd="/", capture_output=True, text=True, check=False
@@ -46,7 +52,13 @@ class Postgres:
 
     def start(self) -> None:
         """Start the server and wait until it takes connections."""
-        command = [self._programs / "postgres", "-D", self._folder, "-p", str(self._port)]
+        command: list[str | Path] = [
+            self._programs / "postgres",
+            "-D",
+            self._folder,
+            "-p",
+            str(self._port),
+        ]
         command += ["-h", "127.0.0.1", "-k", self._folder, "-c", "max_connections=200"]
         with (self._folder / "server.log").open("ab") as log:
             self._process = subprocess.Popen(
@@ -77,7 +89,14 @@ class Postgres:
         self.start()
 
     def _answers(self) -> bool:
-        command = [self._programs / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self._port)]
+        command: list[str | Path] = [
+            self._programs / "pg_isready",
+            "-q",
+            "-h",
+            "127.0.0.1",
+            "-p",
+            str(self._port),
+        ]
         return subprocess.run(command, cwd="/", check=False).returncode == 0
 
 
