@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+pytest_plugins = ("tests.support.browser",)
+
 # How long an example takes depends on the disk and on who else uses the machine.
 settings.register_profile("jevexp", deadline=None)
 settings.load_profile("jevexp")
