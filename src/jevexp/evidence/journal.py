@@ -148,6 +148,7 @@ class Journal:
             ),
             identity=self._identity,
             fingerprint=self._fingerprint,
+            concurrency=self._settings.runner.concurrency,
             counts=self.counts,
             cost_basis=sorted(self._cost_basis),
             ledger=self._ledger,

@@ -123,6 +123,7 @@ class Manifest(Section):
     model: ModelEntry
     identity: dict[str, Any] | None
     fingerprint: FingerprintEntry | None
+    concurrency: int = 1
     counts: Counts
     cost_basis: list[str]
     ledger: LedgerEntry

@@ -34,6 +34,12 @@ class Pricing(Model):
     source: str | None
 
 
+class Runner(Model):
+    """How the tasks are put to the provider: `concurrency` requests are under way at once."""
+
+    concurrency: Annotated[int, Field(ge=1, le=1)]
+
+
 class Harness(Model):
     """Which implementation of the benchmark's protocol runs the tasks.
 

@@ -16,7 +16,7 @@ from jevexp.settings.openai_chat import OpenAIChatBackend
 from jevexp.settings.openai_logprobs import OpenAILogprobsBackend
 from jevexp.settings.python_factory import PythonBackend
 from jevexp.settings.replay import ReplayBackend
-from jevexp.settings.run import Caps, Harness, Pricing
+from jevexp.settings.run import Caps, Harness, Pricing, Runner
 from jevexp.settings.systemone import SystemOneBackend
 from jevexp.settings.tracking import Tracking
 
@@ -42,6 +42,7 @@ class Settings(Model):
     caps: Caps
     pricing: Pricing
     harness: Harness
+    runner: Runner
     tracking: Tracking
     identity: Literal["strict", "record"]
     outputs: Annotated[str, Field(min_length=1)]
