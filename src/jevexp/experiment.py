@@ -73,6 +73,9 @@ class Observer(Protocol):
     def recorded(self, record: Record) -> None:
         """One task is done, and durable."""
 
+    def stopping(self) -> None:
+        """The run ends after the task in flight; called inside a signal handler."""
+
     def finished(self) -> None:
         """No more requests follow."""
 
@@ -157,7 +160,7 @@ def run(
     Raises:
         InputError: the directory is not fresh; nothing was written.
     """
-    with Interrupts() as interrupts:
+    with Interrupts(observer.stopping) as interrupts:
         directory = RunDirectory.create(launch.directory)
         with run_log(directory.path / LOG):
             journal = _journal(plan, launch, directory)

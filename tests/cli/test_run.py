@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -130,19 +131,68 @@ def test_two_starts_in_the_same_second_have_two_directories(workplace: Path) -> 
     assert len(list(workplace.glob("outputs/20*/*/checksums.sha256"))) == 2
 
 
-@pytest.mark.parametrize(("signum", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("signum", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_ends_the_run_with_its_evidence_kept(
     signum: signal.Signals, status: int, workplace: Path
 ) -> None:
     process = start(*DEMO, "backend.latency_s=0.2", cwd=workplace)
-    deadline = time.monotonic() + 30
-    while not list(workplace.glob("outputs/20*/*/raw/*")):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_for_raw(workplace, process)
     process.send_signal(signum)
     process.communicate(timeout=30)
 
     assert process.returncode == status
+    check_interrupted(workplace, status)
+
+
+def test_ctrl_c_finishes_the_task_in_flight_and_says_how_to_end_at_once(workplace: Path) -> None:
+    process = start(*DEMO, "backend.latency_s=2", cwd=workplace)
+    wait_for(process, lambda: ledger_of(workplace).count('"reserve"') == 2)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=30)
+
+    assert process.returncode == 130
+    assert "Ctrl-C again ends at once" in out
+    run = check_interrupted(workplace, 130)
+    ledger = [json.loads(line) for line in (run / "ledger.jsonl").read_text().splitlines()]
+    assert [row["event"] for row in ledger] == ["cap", *["reserve", "settle"] * 2]
+    assert len((run / "results.jsonl").read_text().splitlines()) == 2
+
+
+def test_ctrl_c_twice_ends_at_once_and_the_task_in_flight_stays_reserved(workplace: Path) -> None:
+    process = start(*DEMO, "backend.latency_s=20", cwd=workplace)
+    wait_for(process, lambda: "reserve" in ledger_of(workplace))
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=15)
+
+    assert process.returncode == 130
+    (run,) = workplace.glob("outputs/20*/*")
+    manifest = manifest_of(run)
+    assert (manifest["status"], manifest["exit_status"]) == ("interrupted", 130)
+    assert (run / "results.jsonl").read_bytes() == b""
+    assert "settle" not in ledger_of(workplace)
+    assert (run / "checksums.sha256").is_file()
+
+
+def ledger_of(workplace: Path) -> str:
+    return "".join(path.read_text() for path in workplace.glob("outputs/20*/*/ledger.jsonl"))
+
+
+def wait_for_raw(workplace: Path, process: "subprocess.Popen[str]") -> None:
+    wait_for(process, lambda: bool(list(workplace.glob("outputs/20*/*/raw/*"))))
+
+
+def wait_for(process: "subprocess.Popen[str]", condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def check_interrupted(workplace: Path, status: int) -> Path:
+    """An interrupted run's files agree with each other; returns its directory."""
     run = only_run(workplace / "outputs")
     manifest = manifest_of(run)
     assert manifest["status"] == "interrupted"
@@ -152,6 +202,7 @@ def test_a_signal_ends_the_run_with_its_evidence_kept(
     assert 0 < counts["attempted"] < 48
     assert counts["attempted"] == len((run / "results.jsonl").read_text().splitlines())
     assert (run / "checksums.sha256").is_file()
+    return run
 
 
 @pytest.mark.parametrize("flag", [["--help"], ["--cfg", "job"], ["--info", "config"]])

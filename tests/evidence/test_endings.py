@@ -31,6 +31,8 @@ class Silent:
 
     def recorded(self, record: Record) -> None: ...
 
+    def stopping(self) -> None: ...
+
     def finished(self) -> None: ...
 
 
@@ -128,20 +130,33 @@ def test_failures_make_a_run_incomplete_and_their_reasons_stay_short(
     assert SECRET.encode() not in run.everything()
 
 
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("signals", "attempted"),
+    [
+        ([signal.SIGINT], 2),
+        ([signal.SIGINT, signal.SIGINT], 1),
+        ([signal.SIGTERM], 1),
+        ([signal.SIGHUP], 1),
+    ],
+    ids=["SIGINT", "SIGINT twice", "SIGTERM", "SIGHUP"],
+)
 def test_a_signal_ends_a_run_as_interrupted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, signum: signal.Signals
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    signals: Sequence[signal.Signals],
+    attempted: int,
 ) -> None:
     def interrupted(request: Request) -> Decision:
-        os.kill(os.getpid(), signum)
+        for signum in signals:
+            os.kill(os.getpid(), signum)
         return right(request)
 
     run = Run(tmp_path, Provider(right, interrupted), monkeypatch)
     check_consistent(run)
     manifest = run.manifest
-    assert (manifest.status, manifest.exit_status) == (RunStatus.INTERRUPTED, 128 + signum)
+    assert (manifest.status, manifest.exit_status) == (RunStatus.INTERRUPTED, 128 + signals[-1])
     assert manifest.error == "Interrupted"
-    assert manifest.counts.attempted == 1
+    assert manifest.counts.attempted == attempted
     # What was in flight may have cost its money.
     assert manifest.ledger.charged_by_run_usd == 0.04
     assert run.tracked == [run.path]

@@ -23,7 +23,9 @@ YES = answer({"no": 0.25, "yes": 0.75})
 # Before the provider has answered, and after.
 BEFORE = ("estimate", "before reserve", "after reserve", "prepare", "asked")
 AFTER = ("raw", "after raw", "before settle", "settled", "before record", "recorded", "announced")
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# A first SIGINT waits for the task in flight; these do not.
+HURRIED = (signal.SIGTERM, signal.SIGHUP)
 
 
 class Trap:
@@ -98,12 +100,13 @@ class Bench:
 
     def __init__(self, folder: Path, trap: Trap, provider: Provider | None = None) -> None:
         self.trap = trap
+        self.notices = 0
         self.provider = provider or TrappedProvider(trap, YES)
         self.directory = RunDirectory.create(folder / "run")
         self.ledger = TrappedLedger(folder / "ledger.jsonl", trap)
 
     def run(self, count: int = len(TASKS)) -> RunOutcome:
-        with closing(self.directory), Interrupts() as interrupts:
+        with closing(self.directory), Interrupts(self._notice) as interrupts:
             runner = Runner(
                 self.provider,
                 self.ledger,
@@ -114,6 +117,9 @@ class Bench:
                 interrupts=interrupts,
             )
             return runner.run(TASKS[:count], lambda record: self.trap.step("announced"))
+
+    def _notice(self) -> None:
+        self.notices += 1
 
     def check(self, *, recorded: int, charged: float) -> None:
         records = list(self.directory.records())
@@ -132,7 +138,7 @@ def handlers() -> Iterator[None]:
     assert {signum: signal.getsignal(signum) for signum in SIGNALS} == before
 
 
-@pytest.mark.parametrize("signum", SIGNALS)
+@pytest.mark.parametrize("signum", HURRIED)
 @pytest.mark.parametrize("step", BEFORE)
 def test_before_the_answer_the_task_has_no_record_and_stays_reserved(
     tmp_path: Path, step: str, signum: signal.Signals
@@ -143,6 +149,16 @@ def test_before_the_answer_the_task_has_no_record_and_stays_reserved(
     assert raised.value.exit_status == 128 + signum
     assert str(raised.value) == signum.name
     bench.check(recorded=2, charged=0.02)
+
+
+@pytest.mark.parametrize("step", BEFORE)
+def test_a_first_sigint_before_the_answer_waits_for_its_record(tmp_path: Path, step: str) -> None:
+    bench = Bench(tmp_path, Trap(step, signal.SIGINT))
+    with pytest.raises(Interrupted) as raised:
+        bench.run()
+    assert raised.value.exit_status == 130
+    assert bench.notices == 1
+    bench.check(recorded=3, charged=0.0)
 
 
 @pytest.mark.parametrize("signum", SIGNALS)
@@ -182,7 +198,7 @@ def test_a_provider_that_swallows_everything_delays_the_interruption_by_one_reco
 ) -> None:
     def swallow(request: Request) -> Decision:
         try:
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGTERM)
             pytest.fail("the signal did not raise")
         except Interrupted:
             return YES
@@ -199,9 +215,9 @@ def test_a_second_signal_does_not_break_off_what_a_provider_cleans_up(tmp_path: 
 
     def interrupted_twice(request: Request) -> Decision:
         try:
-            os.kill(os.getpid(), signal.SIGINT)
-        finally:
             os.kill(os.getpid(), signal.SIGTERM)
+        finally:
+            os.kill(os.getpid(), signal.SIGINT)
             cleaned.append("all of it")
         return YES
 
@@ -233,6 +249,25 @@ def test_after_waiting_signals_are_held_back_again() -> None:
         os.kill(os.getpid(), signal.SIGINT)
         with pytest.raises(Interrupted):
             interrupts.check()
+
+
+@pytest.mark.parametrize("signum", SIGNALS)
+def test_with_no_task_in_flight_every_signal_ends_the_wait(signum: signal.Signals) -> None:
+    went_on = False
+    with Interrupts() as interrupts, pytest.raises(Interrupted), interrupts.waiting():  # noqa: PT012
+        os.kill(os.getpid(), signum)
+        went_on = True
+    assert not went_on
+
+
+def test_a_lost_terminal_changes_nothing_where_that_was_asked_for() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Interrupts() as interrupts, interrupts.waiting():
+            os.kill(os.getpid(), signal.SIGHUP)
+        assert interrupts.pending is None
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_outside_the_main_thread_nothing_is_installed() -> None:

@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit status.
 
     0: every requested task was answered and valid. 1: failed or incomplete, evidence kept.
-    2: unusable input, nothing written or sent. 130 and 143: interrupted, evidence kept.
+    2: unusable input, nothing written or sent. 129, 130 and 143: interrupted, evidence kept.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     verb, rest = (given[0], given[1:]) if given and given[0] in (*VERBS, "run") else ("run", given)

@@ -1,7 +1,9 @@
 """What a person sees while a run goes on: a live bar on a terminal, plain lines elsewhere."""
 
 import bisect
+import os
 import time
+from contextlib import suppress
 
 from rich.console import Console
 from rich.progress import (
@@ -19,6 +21,8 @@ from jevexp.harness.summary import percentile
 
 _PLAIN_LINES = 8
 _PLAIN_SECONDS = 30.0
+_STDERR = 2
+_STOPPING = b"\ninterrupted: the task in flight is finished first; Ctrl-C again ends at once\n"
 
 
 class Tally:
@@ -83,6 +87,10 @@ class LiveProgress:
         if self._bar is not None:
             self._progress.update(self._bar, advance=1, numbers=self._tally.text())
 
+    def stopping(self) -> None:
+        """Say how to end at once."""
+        _say_stopping()
+
     def finished(self) -> None:
         """Take the bar away; the table follows."""
         self._progress.stop()
@@ -111,12 +119,22 @@ class PlainProgress:
         if due or time.monotonic() - self._last_line > _PLAIN_SECONDS:
             self._say(f"{self._tally.done}/{self._planned} {self._tally.text()}")
 
+    def stopping(self) -> None:
+        """Say how to end at once."""
+        _say_stopping()
+
     def finished(self) -> None:
         """Nothing more to say."""
 
     def _say(self, line: str) -> None:
         self._last_line = time.monotonic()
         self._console.print(f"{self._title}{line}", markup=False, highlight=False)
+
+
+def _say_stopping() -> None:
+    # Inside a signal handler only the bare call is safe: a stream may be in the middle of a write.
+    with suppress(OSError):
+        os.write(_STDERR, _STOPPING)
 
 
 def run_name(plan: Plan) -> str:

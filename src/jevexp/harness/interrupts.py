@@ -2,14 +2,15 @@
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from enum import Enum, auto
 from types import FrameType
 from typing import Any
 
 
 class Interrupted(BaseException):
-    """SIGINT or SIGTERM arrived; not an Exception, so that no provider swallows it."""
+    """SIGINT, SIGTERM or SIGHUP arrived; not an Exception, so that no provider swallows it."""
 
     def __init__(self, signum: int) -> None:
         super().__init__(signum)
@@ -25,21 +26,32 @@ class Interrupted(BaseException):
 
 
 class Interrupts:
-    """Holds SIGINT and SIGTERM back except while waiting for a provider.
+    """Holds stop signals back, so that none of them costs evidence.
 
     Between an answer and its record a signal would lose an answered task, so there it only sets a
-    flag that `check` raises from. Outside the main thread, where Python delivers no signals, it
-    does nothing.
+    flag that `check` raises from. The first SIGINT lets the task in flight come to its record; a
+    second one breaks the wait off, and so do SIGTERM and SIGHUP at once, since whoever sends those
+    kills soon after. Outside the main thread, where Python delivers no signals, nothing is held.
+
+    Args:
+        notice: called once, inside the signal handler or before a request, when the run goes on
+            only to finish the task in flight.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, notice: Callable[[], None] = lambda: None) -> None:
+        self._notice = notice
         self._pending: int | None = None
-        self._waiting = False
+        self._noticed = False
+        self._hurried = False
+        self._breakable = _Breakable.NEVER
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> "Interrupts":
         if threading.current_thread() is threading.main_thread():
-            for signum in (signal.SIGINT, signal.SIGTERM):
+            for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                # Under nohup a lost terminal is to change nothing.
+                if signum == signal.SIGHUP and signal.getsignal(signum) == signal.SIG_IGN:
+                    continue
                 self._previous[signum] = signal.signal(signum, self._receive)
         return self
 
@@ -50,31 +62,73 @@ class Interrupts:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """While in here, a signal raises at once.
+        """While in here, with no task in flight, any signal raises at once.
 
         Raises:
             Interrupted: a signal arrived before or inside.
         """
-        self._waiting = True
-        try:
+        with self._breaking(_Breakable.BY_ANY):
             self.check()
             yield
-        finally:
-            self._waiting = False
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """While in here, with a task in flight, a first SIGINT waits and anything else raises.
+
+        Raises:
+            Interrupted: a signal that does not wait arrived before or inside.
+        """
+        with self._breaking(_Breakable.BY_HURRIED):
+            if self._hurried:
+                self.check()
+            if self._pending is not None:
+                self._notice_once()
+            yield
 
     @property
     def pending(self) -> Interrupted | None:
         """The signal that has arrived, if one has."""
         return None if self._pending is None else Interrupted(self._pending)
 
+    @property
+    def hurried(self) -> bool:
+        """Whether somebody wants an end at once: a second signal, SIGTERM or SIGHUP."""
+        return self._hurried
+
     def check(self) -> None:
         """Raise Interrupted if a signal has arrived."""
         if arrived := self.pending:
             raise arrived
 
+    @contextmanager
+    def _breaking(self, breakable: "_Breakable") -> Iterator[None]:
+        self._breakable = breakable
+        try:
+            yield
+        finally:
+            self._breakable = _Breakable.NEVER
+
     def _receive(self, signum: int, _frame: FrameType | None) -> None:
+        self._hurried = self._pending is not None or signum != signal.SIGINT
         self._pending = signum
-        if self._waiting:
+        if self._breakable is _Breakable.BY_ANY or (
+            self._breakable is _Breakable.BY_HURRIED and self._hurried
+        ):
             # Once: a second signal must not break off what the first one made the provider clean.
-            self._waiting = False
+            self._breakable = _Breakable.NEVER
             raise Interrupted(signum)
+        if self._breakable is _Breakable.BY_HURRIED:
+            self._notice_once()
+
+    def _notice_once(self) -> None:
+        if not self._noticed:
+            self._noticed = True
+            self._notice()
+
+
+class _Breakable(Enum):
+    """Which signals may break off what is going on."""
+
+    NEVER = auto()
+    BY_HURRIED = auto()
+    BY_ANY = auto()

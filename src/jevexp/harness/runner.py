@@ -130,7 +130,7 @@ class Runner:
         """Attempt the tasks in order until the last one or a stop rule.
 
         Raises:
-            Interrupted: a signal arrived; the task in flight keeps its reservation and no record.
+            Interrupted: a signal arrived; a task whose wait was broken off keeps its reservation.
         """
         attempted = failures = 0
         for task in tasks:
@@ -227,7 +227,7 @@ class Runner:
             )
 
     def _waiting(self) -> AbstractContextManager[None]:
-        return self._interrupts.waiting() if self._interrupts else nullcontext()
+        return self._interrupts.asking() if self._interrupts else nullcontext()
 
 
 def _raw(decision: Decision) -> str:

@@ -137,7 +137,7 @@ def test_another_model_at_the_last_task_ends_the_run_as_well(run: Run) -> None:
 def test_a_signal_keeps_what_was_answered_and_the_reservation_in_flight(run: Run) -> None:
     def step(request: Any) -> Decision:
         if request.state == 2:
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGTERM)
         return YES
 
     with Interrupts() as interrupts, pytest.raises(Interrupted):

@@ -69,7 +69,7 @@ class UpstreamRunner:
 
         Raises:
             InputError: the harness refuses a task, or a place to write to; nothing was asked.
-            Interrupted: a signal arrived; the task in flight keeps its reservation and no record.
+            Interrupted: a signal arrived; a task whose wait was broken off keeps its reservation.
         """
         theirs = their_tasks(self._package, tasks)
         adapter = self._adapter(tasks, lambda: self._next_task(on_record))
@@ -127,7 +127,7 @@ class UpstreamRunner:
                 raise _IdentityChanged
 
     def _waiting(self) -> AbstractContextManager[None]:
-        return self._interrupts.waiting() if self._interrupts else nullcontext()
+        return self._interrupts.asking() if self._interrupts else nullcontext()
 
     def _stop_reason(self, planned: int, asked: int) -> StopReason | None:
         """Which rule ended the run, by what it left behind; the harness only prints it."""
