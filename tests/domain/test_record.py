@@ -13,7 +13,7 @@ from tests.support.tasks import record, task
 FULL = record(
     task("score"),
     probs={"0": 0.0, "1": 0.25, "2": 0.75, "3": 0},
-    probs_as_returned={"0": 0, "1": "nan", "2": 10**400},
+    probs_as_returned={"0": 0, "1": "nan", "2": 10**300},
     usage={"input_tokens": 5},
     runtime={"deep": [{"er": None}]},
     ordinal_ev=1.75,

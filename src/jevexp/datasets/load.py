@@ -1,17 +1,14 @@
 """Task files: JSON Lines in UTF-8, one task a line, read and checked one line at a time."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from jevexp.datasets.parse import BadLine, canonical_line, parse
 from jevexp.domain.task import Task
 from jevexp.errors import InputError
-
-# Far above any real task, so that a file without line ends cannot fill the memory.
-MAX_LINE_BYTES = 16 * 2**20
+from jevexp.untrusted.files import TooLong, numbered_lines, opened
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,28 +51,19 @@ def read_file(path: Path, *, strict: bool, places: dict[str, str]) -> TaskFile:
     size = 0
     tasks = []
     try:
-        with path.open("rb") as stream:
-            for number, raw in _lines(stream, path):
+        with opened(path) as stream:
+            for number, raw in numbered_lines(stream):
                 digest.update(raw)
                 size += len(raw)
                 if raw.strip():
                     tasks.append(_task(raw, f"{path}:{number}", strict=strict, places=places))
+    except TooLong as error:
+        raise InputError(f"{path}:{error.line}: {error}; one task a line") from error
     except OSError as error:
         raise InputError(f"{path}: cannot read the task file: {error.strerror or error}") from error
     if not tasks:
         raise InputError(f"{path}: holds no tasks; a task file has one JSON object a line")
     return TaskFile(tuple(tasks), digest.hexdigest(), size)
-
-
-def _lines(stream: IO[bytes], path: Path) -> Iterator[tuple[int, bytes]]:
-    number = 0
-    while raw := stream.readline(MAX_LINE_BYTES + 1):
-        number += 1
-        if len(raw) > MAX_LINE_BYTES:
-            raise InputError(
-                f"{path}:{number}: longer than {MAX_LINE_BYTES} bytes; one task a line"
-            )
-        yield number, raw
 
 
 def _task(raw: bytes, place: str, *, strict: bool, places: dict[str, str]) -> Task:

@@ -2,6 +2,8 @@
 
 import json
 import math
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
@@ -26,19 +28,32 @@ def dumps(value: JSON, *, sort_keys: bool = False, indent: int | None = None) ->
     )
 
 
-def loads(text: str | bytes) -> JSON:
+def loads(text: str | bytes, *, lenient: bool = False) -> JSON:
     """Parse one JSON document.
 
+    Args:
+        text: the document; bytes have to be UTF-8.
+        lenient: let a key that occurs twice and half of a surrogate pair pass, for a reader that
+            names their place itself.
+
     Raises:
-        ValueError: not JSON, not UTF-8, nested too deep, or holding NaN or an infinity, also as
-            a number too large for a float.
+        ValueError: not JSON, not UTF-8, nested more than 256 levels deep, a key twice in one
+            object, half of a surrogate pair, or holding NaN, an infinity or a number too large
+            for a float.
     """
+    # The parser itself would also take UTF-16, and halves of surrogate pairs.
+    decoded = text.decode() if isinstance(text, bytes) else text
     try:
-        # The parser itself would also take UTF-16, and halves of surrogate pairs.
-        decoded = text.decode() if isinstance(text, bytes) else text
-        return json.loads(decoded, parse_constant=_refuse, parse_float=_finite)
+        value = (_LENIENT if lenient else _STRICT).decode(decoded)
     except RecursionError as error:
         raise ValueError("nested too deep") from error
+    # Counting is fast, and brackets in texts cost no more than a closer look.
+    brackets = decoded.count("[") + decoded.count("{")
+    if brackets > _MOST_LEVELS and is_deeper_than(value, _MOST_LEVELS):
+        raise ValueError("nested too deep")
+    if not lenient and _HALF.search(decoded):
+        _check_whole_characters(value)
+    return value
 
 
 def _refuse(constant: str) -> NoReturn:
@@ -48,8 +63,53 @@ def _refuse(constant: str) -> NoReturn:
 def _finite(digits: str) -> float:
     number = float(digits)
     if math.isinf(number):
-        raise ValueError(f"{digits} is too large for a number")
+        raise ValueError(f"{_beginning(digits)} is too large for a number")
     return number
+
+
+def _whole(digits: str) -> int:
+    # Only so many digits are worth reading: Python's limit on them is its own error.
+    if len(digits) > _FEW_DIGITS and (len(digits) > _MOST_DIGITS or not _fits_a_float(int(digits))):
+        raise ValueError(f"{_beginning(digits)} is too large for a number")
+    return int(digits)
+
+
+def _beginning(digits: str) -> str:
+    return digits if len(digits) <= 20 else f"{digits[:20]}… ({len(digits)} characters)"
+
+
+def _fits_a_float(number: int) -> bool:
+    return number.bit_length() <= _MOST_BITS
+
+
+def _each_once(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        counts = Counter(key for key, _ in pairs)
+        raise ValueError(f"the key {counts.most_common(1)[0][0]!r} occurs twice in one object")
+    return fields
+
+
+def _check_whole_characters(value: JSON) -> None:
+    """JSON can escape half of a surrogate pair, which no provider and no file can be sent."""
+    try:
+        dumps(value).encode()
+    except UnicodeEncodeError as error:
+        half = error.object[error.start]
+        raise ValueError(f"{half!r} is half of a surrogate pair, not a character") from error
+
+
+# Every whole number below 2^1023 is one that a float can come near to.
+_MOST_BITS = 1023
+_MOST_DIGITS = 309
+_FEW_DIGITS = 300
+# What is written goes MAX_DEPTH levels deep inside of what a file wraps around it.
+_MOST_LEVELS = MAX_DEPTH + 56
+_HALF = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
+_LENIENT = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite, parse_int=_whole)
+_STRICT = json.JSONDecoder(
+    object_pairs_hook=_each_once, parse_constant=_refuse, parse_float=_finite, parse_int=_whole
+)
 
 
 def representable(value: JSON, *, depth: int = 0) -> JSON:
@@ -75,12 +135,8 @@ def _is_plain(value: Any) -> bool:
     if isinstance(value, float):
         return math.isfinite(value)
     if isinstance(value, int):
-        return value.bit_length() <= _MOST_BITS
+        return _fits_a_float(value)
     return value is None
-
-
-# What Python agrees to write in decimal digits, and to read again.
-_MOST_BITS = 4096
 
 
 def _text(value: str) -> str:

@@ -13,6 +13,7 @@ from jevexp.domain.record import Record
 from jevexp.errors import InputError
 from jevexp.evidence.files import replace, sync_directory, write_durably, write_new
 from jevexp.evidence.manifest import Manifest
+from jevexp.untrusted.files import TooLong, numbered_lines, opened, read_document
 
 RESULTS = "results.jsonl"
 RAW = "raw"
@@ -97,14 +98,14 @@ class RunDirectory:
             ValueError: naming the line that is not a record.
         """
         path = self.path / RESULTS
-        with path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                if not line.endswith(b"\n"):
-                    return
-                try:
-                    yield Record.model_validate(loads(line))
-                except ValueError as error:
-                    raise ValueError(f"{path}:{number}: not a record: {_reason(error)}") from error
+        with opened(path, follow_links=False) as file:
+            try:
+                for number, line in numbered_lines(file):
+                    if not line.endswith(b"\n"):
+                        return
+                    yield _record(line, f"{path}:{number}")
+            except TooLong as error:
+                raise ValueError(f"{path}:{error.line}: not a record: {error}") from error
 
     def write_manifest(self, manifest: Manifest) -> None:
         """Write the manifest, replacing an earlier one in one step."""
@@ -118,7 +119,7 @@ class RunDirectory:
         """
         path = self.path / MANIFEST
         try:
-            return Manifest.model_validate(loads(path.read_bytes()))
+            return Manifest.model_validate(loads(read_document(path, follow_links=False)))
         except OSError as error:
             raise InputError(f"{path}: {error.strerror}; is this a run directory?") from error
         except ValueError as error:
@@ -135,10 +136,12 @@ class RunDirectory:
             InputError: it is not a summary.
         """
         path = self.path / SUMMARY
-        if not path.is_file():
-            return None
         try:
-            summary = loads(path.read_bytes())
+            summary = loads(read_document(path, follow_links=False))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror}") from error
         except ValueError as error:
             raise InputError(f"{path}: not a summary: {error}") from error
         if not isinstance(summary, dict):
@@ -164,6 +167,13 @@ class RunDirectory:
 
     def _write_json(self, name: str, value: dict[str, Any]) -> None:
         replace(self.path / name, dumps(value, indent=2).encode() + b"\n")
+
+
+def _record(line: bytes, place: str) -> Record:
+    try:
+        return Record.model_validate(loads(line))
+    except ValueError as error:
+        raise ValueError(f"{place}: not a record: {_reason(error)}") from error
 
 
 def _reason(error: ValueError) -> str:
