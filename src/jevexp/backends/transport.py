@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import httpx
 
@@ -41,6 +41,13 @@ class Reply:
 
     status: int
     body: dict[str, Any]
+
+
+class Posts(Protocol):
+    """What a request is put to: a connection, or a recording of one."""
+
+    def post(self, path: str, body: dict[str, Any]) -> Reply:
+        """POST `body` and receive a JSON object; raises Failure."""
 
 
 class Transport:

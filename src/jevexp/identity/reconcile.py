@@ -28,12 +28,12 @@ def reconcile(declared: ModelIdentity, observed: Observed) -> IdentityReport:
     """
     claims = declared_fields(declared)
     fields = tuple(
-        _judge(name, claims.get(name), _values(name, claims, observed))
+        judge(name, claims.get(name), _values(name, claims, observed))
         for name in dict.fromkeys([*claims, *observed.values])
     )
     found = tuple(findings(claims, observed))
     return IdentityReport(
-        verdict=_overall(fields, found),
+        verdict=overall(fields, found),
         fields=fields,
         findings=found,
         notes=observed.notes,
@@ -49,7 +49,8 @@ def _values(name: str, claims: Mapping[str, Any], observed: Observed) -> tuple[V
     return observed.values.get(name, ())
 
 
-def _judge(name: str, claim: Any, values: tuple[Value, ...]) -> FieldReport:
+def judge(name: str, claim: Any, values: tuple[Value, ...]) -> FieldReport:
+    """The verdict on one field, of what is claimed (null: nothing) and what each source says."""
     judged = [v.value for v in values if v.source is not Source.SERVER_GUESS]
     if is_name(name):
         verdict = _name_verdict(name, claim, judged)
@@ -84,7 +85,8 @@ def _comparable(name: str, claim: Any) -> Any:
     return found.name if found else claim
 
 
-def _overall(fields: Iterable[FieldReport], found: Iterable[Finding]) -> Verdict:
+def overall(fields: Iterable[FieldReport], found: Iterable[Finding]) -> Verdict:
+    """The verdict over all fields and findings; see `IdentityReport.verdict`."""
     verdicts = [field.verdict for field in fields]
     if Verdict.CONTRADICTED in verdicts or any(f.level is Level.CONTRADICTION for f in found):
         return Verdict.CONTRADICTED

@@ -18,7 +18,7 @@ from jevexp.backends.openai.verbalized import (
     read_probabilities,
     response_format,
 )
-from jevexp.backends.transport import Failure, Reply
+from jevexp.backends.transport import Failure, Posts, Reply
 from jevexp.domain.decision import Decision, ProbsSource, Request
 from jevexp.settings import ModelIdentity, OpenAIChatBackend
 
@@ -58,50 +58,56 @@ class OpenAIChat(Connected[OpenAIChatBackend, OpenAIConnection]):
         """Ask once; every failure of the server or of the model is a decision that is not ok."""
         if self._connection is None:
             raise RuntimeError("the backend is not open")
-        model = self._connection.model or request.model
-        labels = request.question.options
-        if not labels:
-            return _failed(model, "options_unknown")
-        body = with_options(
-            {
-                "model": request.model,
-                "messages": [{"role": "user", "content": content(request)}],
-                "temperature": 0,
-                "max_tokens": self._settings.max_tokens,
-                "response_format": response_format(labels),
-            },
-            self._settings,
+        connection = self._connection
+        return ask(connection.transport, request, self._settings, connection.model)
+
+
+def ask(
+    transport: Posts, request: Request, settings: OpenAIChatBackend, named: str | None
+) -> Decision:
+    """Put one request to a server that calls the model `named`, or nothing, and read its answer."""
+    model = named or request.model
+    labels = request.question.options
+    if not labels:
+        return _failed(model, "options_unknown")
+    body = with_options(
+        {
+            "model": request.model,
+            "messages": [{"role": "user", "content": content(request)}],
+            "temperature": 0,
+            "max_tokens": settings.max_tokens,
+            "response_format": response_format(labels),
+        },
+        settings,
+    )
+    sent = request.wire() | {"sent": {"endpoint": _ENDPOINT, "body": body}}
+    try:
+        reply = transport.post(_ENDPOINT, body)
+    except Failure as failure:
+        return _failed(
+            model,
+            failure.code,
+            status_code=failure.status,
+            request=sent,
+            response=failure.evidence,
         )
-        sent = request.wire() | {"sent": {"endpoint": _ENDPOINT, "body": body}}
-        try:
-            reply = self._connection.transport.post(_ENDPOINT, body)
-        except Failure as failure:
-            return _failed(
-                model,
-                failure.code,
-                status_code=failure.status,
-                request=sent,
-                response=failure.evidence,
-            )
-        came: dict[str, Any] = {
-            "status_code": reply.status,
-            "usage": usage([reply]),
-            "request": sent,
-            "response": {"endpoint": _ENDPOINT, "body": reply.body},
-            "runtime": {"timings": reply.body.get("timings")},
-        }
-        model = answering_model(reply, model)
-        try:
-            probs = read_probabilities(_text(reply), labels)
-        except Failure as failure:
-            return _failed(model, failure.code, **came)
-        except NotJSON:
-            return _failed(model, "not_json", **came)
-        except ValueError:
-            return _failed(model, "bad_answer", **came)
-        return Decision(
-            ok=True, model=model, probs=probs, probs_source=ProbsSource.VERBALIZED, **came
-        )
+    came: dict[str, Any] = {
+        "status_code": reply.status,
+        "usage": usage([reply]),
+        "request": sent,
+        "response": {"endpoint": _ENDPOINT, "body": reply.body},
+        "runtime": {"timings": reply.body.get("timings")},
+    }
+    model = answering_model(reply, model)
+    try:
+        probs = read_probabilities(_text(reply), labels)
+    except Failure as failure:
+        return _failed(model, failure.code, **came)
+    except NotJSON:
+        return _failed(model, "not_json", **came)
+    except ValueError:
+        return _failed(model, "bad_answer", **came)
+    return Decision(ok=True, model=model, probs=probs, probs_source=ProbsSource.VERBALIZED, **came)
 
 
 def _text(reply: Reply) -> str:

@@ -36,7 +36,7 @@ def read_run(directory: Path) -> Source:
     for record in run.records():
         raw = run.raw(record)
         key = _asked_in(raw["request"]) or run.asked_by_task(record.task_id)
-        decisions.setdefault(key, []).append(_decision(record, raw["response"]))
+        decisions.setdefault(key, []).append(decision_of(record, raw["response"]))
     return Source(decisions, run.description() | {"checksums_sha256": checksums_sha256})
 
 
@@ -127,7 +127,8 @@ def _asked_in(request: Any) -> str | None:
     return asked(request["state"], question) if isinstance(question, Mapping) else None
 
 
-def _decision(record: Record, response: Any) -> Decision:
+def decision_of(record: Record, response: Any) -> Decision:
+    """The provider's answer that became a record, as far as the record tells."""
     return Decision(
         ok=record.ok,
         model=record.model,

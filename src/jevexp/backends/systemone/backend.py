@@ -7,7 +7,7 @@ from typing import Self
 from jevexp.backends.connection import Connected, Connection
 from jevexp.backends.systemone.connect import facts
 from jevexp.backends.systemone.read import BadAnswer, read_model, read_probs, read_usage
-from jevexp.backends.transport import Failure
+from jevexp.backends.transport import Failure, Posts
 from jevexp.domain.decision import Decision, Request
 from jevexp.settings import SystemOneBackend
 
@@ -48,27 +48,32 @@ class SystemOne(Connected[SystemOneBackend, Connection]):
         """Ask once; whatever is no answer to the question is a decision that is not ok."""
         if self._connection is None:
             raise RuntimeError("the backend is not open")
-        sent = request.wire()
-        # Who is asked, until an answer says who it is by.
-        decision = Decision(ok=False, model=self._facts["model"] or request.model, request=sent)
-        try:
-            reply = self._connection.transport.post(_ENDPOINT, sent)
-        except Failure as failure:
-            return replace(
-                decision,
-                error=failure.code,
-                status_code=failure.status,
-                response=failure.evidence,
-            )
-        decision = replace(
+        return ask(self._connection.transport, request, self._facts["model"])
+
+
+def ask(transport: Posts, request: Request, model: str | None) -> Decision:
+    """Put one request to a service that calls itself `model`, or nothing, and read its answer."""
+    sent = request.wire()
+    # Who is asked, until an answer says who it is by.
+    decision = Decision(ok=False, model=model or request.model, request=sent)
+    try:
+        reply = transport.post(_ENDPOINT, sent)
+    except Failure as failure:
+        return replace(
             decision,
-            status_code=reply.status,
-            usage=read_usage(reply.body),
-            response={"endpoint": _ENDPOINT, "body": reply.body},
+            error=failure.code,
+            status_code=failure.status,
+            response=failure.evidence,
         )
-        try:
-            decision = replace(decision, model=read_model(reply.body))
-            probs = read_probs(reply.body, request.question)
-        except BadAnswer as bad:
-            return replace(decision, error=bad.code)
-        return replace(decision, ok=True, probs=probs)
+    decision = replace(
+        decision,
+        status_code=reply.status,
+        usage=read_usage(reply.body),
+        response={"endpoint": _ENDPOINT, "body": reply.body},
+    )
+    try:
+        decision = replace(decision, model=read_model(reply.body))
+        probs = read_probs(reply.body, request.question)
+    except BadAnswer as bad:
+        return replace(decision, error=bad.code)
+    return replace(decision, ok=True, probs=probs)
