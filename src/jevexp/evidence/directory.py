@@ -1,7 +1,7 @@
 """One run's directory: fresh, append-only while it runs, complete when it is closed."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from io import FileIO
 from pathlib import Path
 from typing import Any, Self
@@ -11,11 +11,13 @@ from pydantic import ValidationError
 from jevexp.domain.json import dumps, loads
 from jevexp.domain.record import Record
 from jevexp.errors import InputError
+from jevexp.evidence.early import EarlyRecords, lines
 from jevexp.evidence.files import replace, sync_directory, write_durably, write_new
 from jevexp.evidence.manifest import Manifest
 from jevexp.untrusted.files import TooLong, numbered_lines, opened, read_document
 
 RESULTS = "results.jsonl"
+EARLY = "early.jsonl"
 RAW = "raw"
 LEDGER = "ledger.jsonl"
 MANIFEST = "manifest.json"
@@ -33,6 +35,7 @@ class RunDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._results: FileIO | None = None
+        self._early = EarlyRecords(path / EARLY)
 
     @classmethod
     def create(cls, path: Path) -> Self:
@@ -85,9 +88,21 @@ class RunDirectory:
 
     def append(self, record: Record) -> None:
         """Append a record and force it to disk."""
+        self.append_all([record])
+
+    def append_all(self, records: Sequence[Record]) -> None:
+        """Append records and force them to disk together."""
         if self._results is None:
             raise ValueError(f"{self.path}: the results are closed")
-        write_durably(self._results, dumps(record.line()).encode() + b"\n")
+        write_durably(self._results, lines(records))
+
+    def append_early(self, records: Sequence[Record]) -> None:
+        """Keep records that wait for the ones before them; `append_all` gets them later as well."""
+        self._early.append(records)
+
+    def drop_early(self) -> None:
+        """Forget the early records, which are all in the results by now."""
+        self._early.drop()
 
     def records(self) -> Iterator[Record]:
         """The records in the order they were made.
@@ -97,15 +112,18 @@ class RunDirectory:
         Raises:
             ValueError: naming the line that is not a record.
         """
-        path = self.path / RESULTS
-        with opened(path, follow_links=False) as file:
-            try:
-                for number, line in numbered_lines(file):
-                    if not line.endswith(b"\n"):
-                        return
-                    yield _record(line, f"{path}:{number}")
-            except TooLong as error:
-                raise ValueError(f"{path}:{error.line}: not a record: {error}") from error
+        return _records(self.path / RESULTS)
+
+    def early_records(self) -> Iterator[Record]:
+        """The records that a killed run had kept before their turn and not yet put into order.
+
+        Raises:
+            ValueError: naming the line that is not a record.
+        """
+        path = self.path / EARLY
+        if path.exists():
+            placed = {record.task_id for record in self.records()}
+            yield from (one for one in _records(path) if one.task_id not in placed)
 
     def write_manifest(self, manifest: Manifest) -> None:
         """Write the manifest, replacing an earlier one in one step."""
@@ -150,6 +168,7 @@ class RunDirectory:
 
     def close(self) -> None:
         """Close the results; nothing can be appended any more."""
+        self._early.close()
         if self._results is not None:
             self._results.close()
             self._results = None
@@ -167,6 +186,18 @@ class RunDirectory:
 
     def _write_json(self, name: str, value: dict[str, Any]) -> None:
         replace(self.path / name, dumps(value, indent=2).encode() + b"\n")
+
+
+def _records(path: Path) -> Iterator[Record]:
+    """The records of a file, up to a last line without its end."""
+    with opened(path, follow_links=False) as file:
+        try:
+            for number, line in numbered_lines(file):
+                if not line.endswith(b"\n"):
+                    return
+                yield _record(line, f"{path}:{number}")
+        except TooLong as error:
+            raise ValueError(f"{path}:{error.line}: not a record: {error}") from error
 
 
 def _record(line: bytes, place: str) -> Record:

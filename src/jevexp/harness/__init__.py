@@ -4,10 +4,12 @@ from jevexp.harness.books import LedgerError
 from jevexp.harness.choose import Harness, make_harness
 from jevexp.harness.ledger import CapReached, Ledger, Overcharged
 from jevexp.harness.pin import PINNED_COMMIT
-from jevexp.harness.runner import Runner, RunOutcome, StopReason, Tariff
+from jevexp.harness.runner import Runner, RunOutcome
 from jevexp.harness.scoring import Verdict, score
 from jevexp.harness.session import SessionModel
+from jevexp.harness.stops import StopReason
 from jevexp.harness.summary import summarize
+from jevexp.harness.tariff import Tariff
 
 __all__ = [
     "PINNED_COMMIT",

@@ -7,12 +7,14 @@ from typing import Any, Protocol
 from jevexp.backends.protocol import Backend
 from jevexp.domain.record import Record
 from jevexp.domain.task import Task
+from jevexp.harness.attempt import Evidence
 from jevexp.harness.interrupts import Interrupts
 from jevexp.harness.ledger import Ledger
 from jevexp.harness.pin import PINNED_COMMIT
-from jevexp.harness.runner import Evidence, Runner, RunOutcome, Tariff
+from jevexp.harness.runner import Runner, RunOutcome
 from jevexp.harness.session import SessionModel
 from jevexp.harness.summary import summarize
+from jevexp.harness.tariff import Tariff
 from jevexp.settings import Harness as HarnessSettings
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from jevexp.backends.protocol import Backend, Estimates, Prepares
 from jevexp.domain.decision import Decision, Request
 from jevexp.domain.json import representable
-from jevexp.harness.runner import Tariff
+from jevexp.harness.tariff import Tariff
 
 
 class Adapter:

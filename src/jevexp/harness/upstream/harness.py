@@ -11,8 +11,8 @@ from jevexp.harness.choose import Folder, Runs
 from jevexp.harness.interrupts import Interrupts
 from jevexp.harness.ledger import Ledger
 from jevexp.harness.pin import PINNED_COMMIT
-from jevexp.harness.runner import Tariff
 from jevexp.harness.session import SessionModel
+from jevexp.harness.tariff import Tariff
 from jevexp.harness.upstream.find import find
 from jevexp.harness.upstream.package import Package, load
 from jevexp.harness.upstream.runner import UpstreamRunner, their_tasks

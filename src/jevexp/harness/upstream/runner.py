@@ -14,15 +14,15 @@ from jevexp.errors import InputError
 from jevexp.harness.choose import Folder
 from jevexp.harness.interrupts import Interrupts
 from jevexp.harness.ledger import Ledger
-from jevexp.harness.runner import (
+from jevexp.harness.runner import RunOutcome
+from jevexp.harness.session import SessionModel
+from jevexp.harness.stops import (
     MAX_FAILURES_IN_A_ROW,
     STOP_STATUSES,
     UNPROCESSABLE,
-    RunOutcome,
     StopReason,
-    Tariff,
 )
-from jevexp.harness.session import SessionModel
+from jevexp.harness.tariff import Tariff
 from jevexp.harness.upstream.adapter import Adapter, PreparingAdapter
 from jevexp.harness.upstream.package import Package
 

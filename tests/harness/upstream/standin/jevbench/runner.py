@@ -9,8 +9,8 @@ from typing import Any
 
 from jevexp.domain import task as ours
 from jevexp.domain.decision import Decision, ProbsSource
-from jevexp.harness.runner import Tariff
 from jevexp.harness.scoring import score
+from jevexp.harness.tariff import Tariff
 
 from .adapters.base import DecisionResult
 from .budget import BudgetExceeded, Ledger

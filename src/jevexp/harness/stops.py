@@ -1,0 +1,48 @@
+"""The rules that end a run before its last task."""
+
+from enum import StrEnum
+
+from jevexp.domain.record import Record
+from jevexp.harness.session import SessionModel
+
+# The provider refuses us, or asks us to go away: more requests would only cost.
+STOP_STATUSES = frozenset({401, 403, 429})
+# The provider read the request and found it unanswerable: a wrong answer, not an outage.
+UNPROCESSABLE = 422
+MAX_FAILURES_IN_A_ROW = 3
+
+
+class StopReason(StrEnum):
+    """Why a run ended before its last task."""
+
+    CAP_REACHED = "cap_reached"
+    OVERCHARGED = "overcharged"
+    ACCESS_REFUSED = "access_refused"
+    RATE_LIMITED = "rate_limited"
+    FAILURES_IN_A_ROW = "failures_in_a_row"
+    IDENTITY_CHANGED = "identity_changed"
+
+
+class StopRules:
+    """What the records say about going on; they are looked at in dataset order.
+
+    Args:
+        session: the model that every answer has to come from, or None to let them differ.
+    """
+
+    def __init__(self, session: SessionModel | None) -> None:
+        self._session = session
+        self._failures = 0
+
+    def after(self, record: Record) -> StopReason | None:
+        """Why no further task is to be sent after this record, or None."""
+        failed = not record.ok and record.status_code != UNPROCESSABLE
+        self._failures = self._failures + 1 if failed else 0
+        if record.status_code in STOP_STATUSES:
+            limited = record.status_code == 429
+            return StopReason.RATE_LIMITED if limited else StopReason.ACCESS_REFUSED
+        if self._failures >= MAX_FAILURES_IN_A_ROW:
+            return StopReason.FAILURES_IN_A_ROW
+        if self._session is not None and not self._session.accepts(record):
+            return StopReason.IDENTITY_CHANGED
+        return None
