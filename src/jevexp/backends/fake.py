@@ -16,6 +16,7 @@ from jevexp.domain.json import dumps, loads
 from jevexp.domain.task import Task
 from jevexp.errors import InputError
 from jevexp.settings import FakeBackend
+from jevexp.untrusted.files import read_document
 
 MODEL_ID = "fake"
 
@@ -124,7 +125,7 @@ def _answer(sent: dict[str, Any], probs: Mapping[str, Any]) -> Decision:
 
 def _read_script(path: str) -> list[dict[str, Any]]:
     try:
-        script = loads(Path(path).read_bytes())
+        script = loads(read_document(Path(path)))
     except OSError as error:
         raise InputError(f"backend.script: {path}: {error.strerror}") from error
     except ValueError as error:

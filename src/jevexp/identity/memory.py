@@ -14,10 +14,13 @@ from filelock import FileLock
 
 from jevexp.backends.weights import cache_root
 from jevexp.domain.json import dumps, loads
+from jevexp.untrusted.files import read_document
 
 log = logging.getLogger(__name__)
 
 _FOLDER = "hashes"
+# A path and a few numbers.
+_MOST_BYTES = 64 << 10
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -70,7 +73,7 @@ class Memory:
     def recall(self, stamp: Stamp) -> str | None:
         """The SHA-256 of the file as `stamp` describes it, or None."""
         try:
-            entry = loads(self._entry.read_bytes())
+            entry = loads(read_document(self._entry, most=_MOST_BYTES))
         except (OSError, ValueError):
             return None
         if not isinstance(entry, dict) or not isinstance(sha256 := entry.get("sha256"), str):

@@ -17,6 +17,7 @@ from jevexp.tracking.note import note
 from jevexp.tracking.params import params
 from jevexp.tracking.table import per_task
 from jevexp.tracking.tags import tags
+from jevexp.untrusted.files import opened
 
 FILES = (MANIFEST, SUMMARY, RESULTS, CHECKSUMS, LOG)
 # MLflow keeps at most 36 characters.
@@ -72,6 +73,7 @@ def read(directory: RunDirectory, tasks: Sequence[Task] | None, *, raw_evidence:
         InputError: there is no manifest.
         ValueError: a file is damaged.
     """
+    _refuse_links(directory.path)
     manifest = directory.read_manifest()
     summary = directory.read_summary()
     records = list(directory.records())
@@ -128,4 +130,12 @@ def _evidence_sha256(directory: RunDirectory) -> str:
     """Hash of the checksums, which cover every file; before they exist, of the manifest."""
     sealed = directory.path / CHECKSUMS
     path = sealed if sealed.is_file() else directory.path / MANIFEST
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    with opened(path, follow_links=False) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _refuse_links(directory: Path) -> None:
+    """What a link names is no evidence of the run, and must not be sent anywhere."""
+    for path in directory.rglob("*"):
+        if path.is_symlink():
+            raise ValueError(f"{path.relative_to(directory)} is a link; a run has none")

@@ -4,6 +4,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
@@ -35,7 +36,7 @@ class TooLong(ValueError):
 
 
 @contextmanager
-def opened(path: Path, *, follow_links: bool = True) -> Iterator[BinaryIO]:
+def opened(path: Path, *, follow_links: bool = True) -> Iterator[BufferedReader]:
     """The regular file at `path`, open for reading.
 
     A pipe would be waited for, and a device never ends.

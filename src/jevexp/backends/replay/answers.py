@@ -11,6 +11,7 @@ from jevexp.domain.decision import Decision, ProbsSource
 from jevexp.domain.json import loads
 from jevexp.domain.task import Question
 from jevexp.errors import InputError
+from jevexp.untrusted.files import TooLong, numbered_lines, opened
 
 
 class AnswerLine(BaseModel):
@@ -62,26 +63,33 @@ def read_answers(path: Path) -> Source:
     Raises:
         InputError: naming the file and the line that is no answer.
     """
+    decisions: dict[str, list[Decision]] = {}
+    digest = hashlib.sha256()
     try:
-        data = path.read_bytes()
+        with opened(path) as file:
+            for number, line in numbered_lines(file):
+                digest.update(line)
+                if line.strip():
+                    key, decision = _answer(line, f"backend.answers: {path}:{number}")
+                    decisions.setdefault(key, []).append(decision)
+    except TooLong as error:
+        raise InputError(f"backend.answers: {path}:{error.line}: {error}") from error
     except OSError as error:
         raise InputError(f"backend.answers: {path}: {error.strerror}") from error
-    decisions: dict[str, list[Decision]] = {}
-    for number, line in enumerate(data.splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            answer = AnswerLine.model_validate(loads(line))
-            question = Question.model_validate(answer.question)
-        except ValueError as error:
-            place = f"backend.answers: {path}:{number}"
-            raise InputError(f"{place}: not an answer: {_reason(error)}") from error
-        key = asked(answer.state, question.wire())
-        decisions.setdefault(key, []).append(answer.decision())
     if not decisions:
         raise InputError(f"backend.answers: {path}: holds no answers; one JSON object a line")
-    description = {"answers": path.name, "sha256": hashlib.sha256(data).hexdigest()}
+    description = {"answers": path.name, "sha256": digest.hexdigest()}
     return Source(decisions, description)
+
+
+def _answer(line: bytes, place: str) -> tuple[str, Decision]:
+    """What one line was asked, and what it answers."""
+    try:
+        answer = AnswerLine.model_validate(loads(line))
+        question = Question.model_validate(answer.question)
+    except ValueError as error:
+        raise InputError(f"{place}: not an answer: {_reason(error)}") from error
+    return asked(answer.state, question.wire()), answer.decision()
 
 
 def _reason(error: ValueError) -> str:

@@ -4,6 +4,7 @@ import hashlib
 from pathlib import Path, PurePosixPath
 
 from jevexp.errors import InputError
+from jevexp.untrusted.files import TooLong, opened, read_document
 
 CHECKSUMS = "checksums.sha256"
 
@@ -17,14 +18,23 @@ def verify(directory: Path) -> tuple[str, frozenset[str]]:
     Raises:
         InputError: there are no checksums, or a file is not the one they were made of.
     """
-    data = _bytes(directory / CHECKSUMS, "a run that was killed has none, and cannot be replayed")
+    try:
+        data = read_document(directory / CHECKSUMS, follow_links=False)
+    except (OSError, TooLong) as error:
+        raise _unreadable(
+            directory / CHECKSUMS, error, "a run that was killed has none, and cannot be replayed"
+        ) from error
     covered = set()
     for number, line in enumerate(data.decode(errors="replace").splitlines(), 1):
         digest, _, name = line.partition("  ")
         path = PurePosixPath(name)
         if len(digest) != 64 or not name or path.is_absolute() or ".." in path.parts:
             raise InputError(f"backend.run: {directory / CHECKSUMS}:{number}: not a checksum")
-        found = hashlib.sha256(_bytes(directory / path, "the run left it there")).hexdigest()
+        try:
+            with opened(directory / path, follow_links=False) as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise _unreadable(directory / path, error, "the run left it there") from error
         if found != digest:
             raise InputError(
                 f"backend.run: {directory / path}: was changed after the run: its SHA-256 is not "
@@ -34,8 +44,6 @@ def verify(directory: Path) -> tuple[str, frozenset[str]]:
     return hashlib.sha256(data).hexdigest(), frozenset(covered)
 
 
-def _bytes(path: Path, remark: str) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"backend.run: {path}: {error.strerror}; {remark}") from error
+def _unreadable(path: Path, error: OSError | TooLong, remark: str) -> InputError:
+    reason = error.strerror if isinstance(error, OSError) else error
+    return InputError(f"backend.run: {path}: {reason}; {remark}")

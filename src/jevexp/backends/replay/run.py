@@ -15,6 +15,7 @@ from jevexp.domain.record import Record
 from jevexp.domain.task import Task
 from jevexp.errors import InputError
 from jevexp.settings import Dataset
+from jevexp.untrusted.files import TooLong, numbered_lines, opened, read_document
 
 MANIFEST = "manifest.json"
 RESULTS = "results.jsonl"
@@ -62,13 +63,21 @@ class _Run:
             raise self._unusable(MANIFEST, "not a manifest") from error
 
     def records(self) -> list[Record]:
+        self._check_covered(RESULTS)
         records = []
-        for number, line in enumerate(self._bytes(RESULTS).splitlines(), 1):
+        with opened(self._directory / RESULTS, follow_links=False) as file:
             try:
-                records.append(Record.model_validate(loads(line)))
-            except ValueError as error:
-                raise self._unusable(f"{RESULTS}:{number}", "not a record") from error
+                for number, line in numbered_lines(file):
+                    records.append(self._record(line, number))
+            except TooLong as error:
+                raise self._unusable(f"{RESULTS}:{error.line}", "not a record") from error
         return records
+
+    def _record(self, line: bytes, number: int) -> Record:
+        try:
+            return Record.model_validate(loads(line))
+        except ValueError as error:
+            raise self._unusable(f"{RESULTS}:{number}", "not a record") from error
 
     def raw(self, record: Record) -> dict[str, Any]:
         """The raw evidence behind a record, which has to be the one that the record names."""
@@ -110,9 +119,15 @@ class _Run:
         return value
 
     def _bytes(self, name: str) -> bytes:
+        self._check_covered(name)
+        try:
+            return read_document(self._directory / name, follow_links=False)
+        except TooLong as error:
+            raise self._unusable(name, str(error)) from error
+
+    def _check_covered(self, name: str) -> None:
         if name not in self._covered:
             raise self._unusable(name, "the run's checksums do not name it")
-        return (self._directory / name).read_bytes()
 
     def _unusable(self, name: str, reason: str) -> InputError:
         return InputError(f"backend.run: {self._directory / name}: {reason}")

@@ -8,6 +8,8 @@ from pathlib import Path
 
 LOG_NAME = "server.log"
 _STOP_TIMEOUT_S = 3.0
+# Of a server that logs without end, the beginning has the cause.
+_MOST_BYTES = 4 << 20
 # How a line of llama.cpp's log begins: a clock, then the level.
 _ERROR = re.compile(r"[\d.]+ E +")
 
@@ -33,7 +35,7 @@ def last_words(log: Path, start: int = 0) -> str:
     """Why a server gave up, from its log after byte `start`: one line without clock and level."""
     with log.open("rb") as file:
         file.seek(start)
-        lines = file.read().decode(errors="replace").splitlines()
+        lines = file.read(_MOST_BYTES).decode(errors="replace").splitlines()
     lines = [line.strip() for line in lines if line.strip()]
     # llama.cpp names the cause first and then every caller that failed with it.
     errors = [_ERROR.sub("", line) for line in lines if _ERROR.match(line)]
