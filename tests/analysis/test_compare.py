@@ -1,14 +1,14 @@
 """Pairs of runs whose difference is known."""
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
-from jevexp.analysis.compare import PairResult, compare
+from jevexp.analysis.compare import compare
+from jevexp.analysis.comparison import PairResult
 from jevexp.analysis.metric import Metric, Options
-from jevexp.analysis.runs import read_run
+from jevexp.analysis.runs import FinishedRun, read_run
 from jevexp.analysis.statistics.verdict import Verdict
 from jevexp.harness import summarize
 from tests.analysis.made import counts, finished, grouped_tasks
@@ -20,15 +20,21 @@ IDS = [task.id for task in TASKS]
 
 
 def metric(result: PairResult, name: str) -> Metric:
-    (found,) = [one for one in result.metrics if one.name == name]
+    found = result.metric(name)
+    assert found is not None
     return found
+
+
+def only(*runs: FinishedRun, options: Options = QUICK) -> PairResult:
+    (result,) = compare(runs, options).pairs
+    return result
 
 
 def test_the_differences_are_those_of_the_summaries(tmp_path: Path) -> None:
     baseline = finished(tmp_path / "a", TASKS, IDS[:3])
     candidate = finished(tmp_path / "b", TASKS, IDS[2:12])
 
-    (result,) = compare([baseline, candidate], QUICK)
+    result = only(baseline, candidate)
 
     first = summarize(TASKS, baseline.records.values())
     second = summarize(TASKS, candidate.records.values())
@@ -44,17 +50,16 @@ def test_a_large_difference_is_found_in_both_directions(tmp_path: Path) -> None:
     good = finished(tmp_path / "a", TASKS)
     bad = finished(tmp_path / "b", TASKS, IDS[:20])
 
-    assert metric(compare([good, bad], QUICK)[0], "accuracy").verdict == Verdict.WORSE
-    assert metric(compare([bad, good], QUICK)[0], "accuracy").verdict == Verdict.BETTER
-    assert metric(compare([bad, good], QUICK)[0], "brier").verdict == Verdict.BETTER
+    assert metric(only(good, bad), "accuracy").verdict == Verdict.WORSE
+    assert metric(only(bad, good), "accuracy").verdict == Verdict.BETTER
+    assert metric(only(bad, good), "brier").verdict == Verdict.BETTER
 
 
 def test_two_flips_of_seventy_two_are_inconclusive(tmp_path: Path) -> None:
     tasks = noul_tasks(72)
     ids = [task.id for task in tasks]
-    (result,) = compare(
-        [finished(tmp_path / "a", tasks, ids[:1]), finished(tmp_path / "b", tasks, ids[:3])],
-        QUICK,
+    result = only(
+        finished(tmp_path / "a", tasks, ids[:1]), finished(tmp_path / "b", tasks, ids[:3])
     )
 
     found = metric(result, "accuracy")
@@ -69,8 +74,8 @@ def test_the_same_answers_are_equivalent_only_within_a_margin_that_the_tasks_can
 ) -> None:
     runs = [finished(tmp_path / name, TASKS) for name in "ab"]
 
-    narrow = metric(compare(runs, Options(draws=500, margin=0.02))[0], "accuracy")
-    wide = metric(compare(runs, Options(draws=500, margin=0.1))[0], "accuracy")
+    narrow = metric(only(*runs, options=Options(draws=500, margin=0.02)), "accuracy")
+    wide = metric(only(*runs, options=Options(draws=500, margin=0.1)), "accuracy")
 
     assert narrow.verdict == Verdict.INCONCLUSIVE
     assert wide.verdict == Verdict.EQUIVALENT
@@ -78,7 +83,7 @@ def test_the_same_answers_are_equivalent_only_within_a_margin_that_the_tasks_can
 
 def test_flips_are_sorted_and_carry_both_distributions(tmp_path: Path) -> None:
     baseline = finished(tmp_path / "a", TASKS, ["t5"])
-    (result,) = compare([baseline, finished(tmp_path / "b", TASKS, ["t3", "t1"])], QUICK)
+    result = only(baseline, finished(tmp_path / "b", TASKS, ["t3", "t1"]))
 
     assert [(flip.task_id, flip.right) for flip in result.flips] == [
         ("t1", "baseline"),
@@ -94,8 +99,8 @@ def test_p_values_are_adjusted_over_all_pairs(tmp_path: Path) -> None:
     good = finished(tmp_path / "a", TASKS)
     others = [finished(tmp_path / name, TASKS, IDS[:6]) for name in "bcd"]
 
-    (alone,) = compare([good, others[0]], QUICK)
-    among = compare([good, *others], QUICK)
+    alone = only(good, others[0])
+    among = compare([good, *others], QUICK).pairs
 
     first, second = metric(alone, "accuracy"), metric(among[0], "accuracy")
     assert first.p == second.p
@@ -105,7 +110,7 @@ def test_p_values_are_adjusted_over_all_pairs(tmp_path: Path) -> None:
 
 
 def test_equal_latencies_have_the_ratio_one(tmp_path: Path) -> None:
-    (result,) = compare([finished(tmp_path / name, TASKS) for name in "ab"], QUICK)
+    result = only(*(finished(tmp_path / name, TASKS) for name in "ab"))
 
     assert result.latency is not None
     assert result.latency.ratio == 1
@@ -118,9 +123,11 @@ def test_only_what_both_attempted_is_compared(tmp_path: Path) -> None:
         make_run(tmp_path / "b", TASKS, attempted=10, counts=counts(40)), lambda _: TASKS
     )
 
-    (result,) = compare([whole, part], QUICK)
+    comparison = compare([whole, part], QUICK)
+    run = comparison.runs[1]
 
-    assert (result.paired, result.candidate.attempted, result.candidate.requested) == (10, 10, 40)
+    assert (run.attempted, run.requested, run.coverage) == (10, 40, 0.25)
+    assert (comparison.pairs[0].paired, comparison.pairs[0].coverage) == (10, 0.25)
 
 
 def test_nothing_in_common_is_no_numbers(tmp_path: Path) -> None:
@@ -129,14 +136,14 @@ def test_nothing_in_common_is_no_numbers(tmp_path: Path) -> None:
         make_run(tmp_path / "b", TASKS, attempted=0, counts=counts(40)), lambda _: TASKS
     )
 
-    (result,) = compare([whole, empty], QUICK)
+    result = only(whole, empty)
 
     assert (result.paired, result.metrics, result.flips, result.latency) == (0, [], [], None)
 
 
 def test_without_the_tasks_there_is_accuracy_and_no_brier(tmp_path: Path) -> None:
     directories = [make_run(tmp_path / name, TASKS, counts=counts(40)) for name in "ab"]
-    (result,) = compare([read_run(one, lambda _: None) for one in directories], QUICK)
+    result = only(*(read_run(one, lambda _: None) for one in directories))
 
     assert [one.name for one in result.metrics] == ["accuracy", "ece"]
     assert "no Brier" in result.remarks[0]
@@ -144,7 +151,7 @@ def test_without_the_tasks_there_is_accuracy_and_no_brier(tmp_path: Path) -> Non
 
 def test_the_tasks_of_one_side_are_enough(tmp_path: Path) -> None:
     bare = read_run(make_run(tmp_path / "a", TASKS, counts=counts(40)), lambda _: None)
-    (result,) = compare([bare, finished(tmp_path / "b", TASKS)], QUICK)
+    result = only(bare, finished(tmp_path / "b", TASKS))
 
     assert [one.name for one in result.metrics] == ["accuracy", "brier", "ece"]
     assert result.remarks == []
@@ -154,7 +161,7 @@ def test_a_result_is_plain_data_and_the_same_every_time(tmp_path: Path) -> None:
     tasks = grouped_tasks(20)
     runs = [finished(tmp_path / "a", tasks), finished(tmp_path / "b", tasks, IDS[:5])]
 
-    first, second = (json.dumps(asdict(compare(runs, QUICK)[0])) for _ in range(2))
+    first, second = (json.dumps(compare(runs, QUICK).plain()) for _ in range(2))
 
     assert first == second
-    assert compare(runs, QUICK)[0].clusters == 20
+    assert only(*runs).clusters == 20

@@ -86,8 +86,8 @@ def test_the_baseline_is_the_first_run_or_the_one_named(
 ) -> None:
     bad = str(sweep / "1-bad")
 
-    assert compared(capsys, str(sweep))["pairs"][0]["baseline"]["run"] == "0-good"
-    assert compared(capsys, str(sweep), "--baseline", bad)["pairs"][0]["baseline"]["run"] == "1-bad"
+    assert compared(capsys, str(sweep))["runs"][0]["run"] == "0-good"
+    assert compared(capsys, str(sweep), "--baseline", bad)["runs"][0]["run"] == "1-bad"
 
 
 def test_the_same_seed_gives_the_same_numbers(

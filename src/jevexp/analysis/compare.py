@@ -1,166 +1,95 @@
-"""Runs held against a baseline, pair by pair, as plain data."""
+"""Runs on the same tasks: each by itself, held against a baseline, and all against all."""
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from itertools import combinations
 
-from jevexp.analysis.metric import Metric, Options, accuracy, ece_difference, mean_difference
-from jevexp.analysis.pairing import (
-    Differences,
-    Pair,
-    brier_of,
-    correctness,
-    differences,
-    level_error_of,
-    pair_up,
-)
-from jevexp.analysis.runs import FinishedRun, check_comparable, remarks
+from jevexp.analysis.answers import answers_of, axis_of
+from jevexp.analysis.comparison import Comparison, MatrixCell, PairResult, RunStatistics
+from jevexp.analysis.metric import Metric, Options
+from jevexp.analysis.pairs import Cell, Pair, Side
+from jevexp.analysis.run_statistics import RunSample
+from jevexp.analysis.runs import FinishedRun, check_comparable
 from jevexp.analysis.statistics.holm import holm
-from jevexp.analysis.statistics.interval import Interval
+from jevexp.analysis.statistics.resampling import Resampling
+from jevexp.analysis.who import differing_settings, identity_fields, labels
 
 
-@dataclass(frozen=True, slots=True)
-class Flip:
-    """A task that one side gets right and the other wrong; a side without an answer has null."""
+def compare(runs: Sequence[FinishedRun], options: Options) -> Comparison:
+    """Compare runs; the first one is the baseline.
 
-    task_id: str
-    right: str
-    baseline: dict[str, float] | None
-    candidate: dict[str, float] | None
-    distance: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Latency:
-    """Geometric mean over tasks of candidate's seconds over baseline's, and its interval."""
-
-    ratio: float
-    interval: Interval | None
-    n: int
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """One run of a pair: tasks requested, attempted and validly answered, paraphrase agreement."""
-
-    run: str
-    path: str
-    model: str
-    requested: int
-    attempted: int
-    valid: int
-    paraphrases: dict[str, Any] | None
-
-
-@dataclass(frozen=True, slots=True)
-class PairResult:
-    """A candidate held against the baseline.
-
-    `paired` counts the tasks that both attempted, `clusters` the paraphrase groups among them.
-    """
-
-    baseline: Side
-    candidate: Side
-    remarks: list[str]
-    paired: int
-    clusters: int
-    metrics: list[Metric]
-    distance_mean: float | None
-    distance_max: float | None
-    flips: list[Flip]
-    latency: Latency | None
-
-
-def compare(runs: Sequence[FinishedRun], options: Options) -> list[PairResult]:
-    """Hold every run after the first against the first.
-
-    The p values are adjusted over all metrics of all pairs.
+    All p values of the comparison are adjusted together: those of every metric of every pair with
+    the baseline, and those of the accuracy of all other pairs.
 
     Raises:
-        InputError: the runs were not put the same tasks, or two have none in common.
+        InputError: fewer than two runs, or they were not put the same tasks.
     """
     check_comparable(runs)
-    baseline, *candidates = runs
-    results = [_compare(baseline, candidate, options) for candidate in candidates]
-    tested = [metric for result in results for metric in result.metrics if metric.p is not None]
-    adjusted = iter(holm([metric.p for metric in tested if metric.p is not None]))
-    return [
-        replace(
-            result,
-            metrics=[
-                metric if metric.p is None else metric.judged(next(adjusted), options)
-                for metric in result.metrics
-            ],
+    return _compared(runs, options)
+
+
+def describe(run: FinishedRun, options: Options) -> Comparison:
+    """One run by itself, in the same form: no pairs, no tests."""
+    return _compared([run], options)
+
+
+def _compared(runs: Sequence[FinishedRun], options: Options) -> Comparison:
+    axis = axis_of(runs)
+    answers = [answers_of(run, axis) for run in runs]
+    samples = [RunSample(run, one, axis, options) for run, one in zip(runs, answers, strict=True)]
+    sides = [Side(*one) for one in zip(range(len(runs)), runs, answers, strict=True)]
+    pairs = [Pair(sides[0], candidate, axis, options) for candidate in sides[1:]]
+    others = [
+        Cell(sides[a], sides[b], axis, options) for a, b in combinations(range(1, len(runs)), 2)
+    ]
+    # All at once: with many tasks one pass over the draws takes most of the time.
+    resampling = Resampling(axis.members, draws=options.draws, seed=options.seed)
+    columns = [sample.columns for sample in samples]
+    columns += [pair.columns for pair in pairs]
+    columns += [cell.columns for cell in others]
+    drawn = resampling.sums(columns)
+    statistics = [
+        sample.statistics(next(drawn), label=label, settings=settings, identity_fields=fields)
+        for sample, label, settings, fields in zip(
+            samples, labels(runs), differing_settings(runs), identity_fields(runs), strict=True
         )
-        for result in results
     ]
+    results = [pair.result(next(drawn)) for pair in pairs]
+    cells = [cell.result(next(drawn)) for cell in others]
+    return _judged(runs, options, statistics, results, cells)
 
 
-def _compare(baseline: FinishedRun, candidate: FinishedRun, options: Options) -> PairResult:
-    pairs = pair_up(baseline, candidate)
-    scorable = [pair for pair in pairs if pair.scorable]
-    metrics = [
-        accuracy(differences(pairs, correctness), options),
-        mean_difference("brier", differences(pairs, brier_of), options),
-        ece_difference(scorable, options),
-        mean_difference("mae", differences(pairs, level_error_of), options),
+def _judged(
+    runs: Sequence[FinishedRun],
+    options: Options,
+    statistics: list[RunStatistics],
+    pairs: list[PairResult],
+    others: list[MatrixCell],
+) -> Comparison:
+    """Adjust every p value of the command together and say what follows."""
+    tested = [metric for pair in pairs for metric in pair.metrics]
+    tested += [cell.accuracy for cell in others if cell.accuracy]
+    p_values = [metric.p for metric in tested if metric.p is not None]
+    adjusted = iter(holm(p_values))
+
+    def judge(metric: Metric) -> Metric:
+        return metric if metric.p is None else metric.judged(next(adjusted), options)
+
+    # In the order in which the p values were collected.
+    pairs = [replace(pair, metrics=[judge(metric) for metric in pair.metrics]) for pair in pairs]
+    others = [
+        replace(cell, accuracy=judge(cell.accuracy)) if cell.accuracy else cell for cell in others
     ]
-    distances = [found for pair in pairs if (found := pair.distance) is not None]
-    return PairResult(
-        baseline=_side(baseline),
-        candidate=_side(candidate),
-        remarks=remarks(baseline, candidate),
-        paired=len(pairs),
-        clusters=len({pair.cluster for pair in pairs}),
-        metrics=[metric for metric in metrics if metric is not None],
-        distance_mean=math.fsum(distances) / len(distances) if distances else None,
-        distance_max=max(distances, default=None),
-        flips=_flips(scorable),
-        latency=_latency(pairs, options),
+    against_first = [
+        MatrixCell(pair.baseline, pair.candidate, pair.metric("accuracy")) for pair in pairs
+    ]
+    dataset = runs[0].manifest.dataset
+    return Comparison(
+        options=options,
+        dataset=dataset.name,
+        dataset_hash=dataset.dataset_hash,
+        tests=len(p_values),
+        runs=statistics,
+        pairs=pairs,
+        matrix=against_first + others,
     )
-
-
-def _side(run: FinishedRun) -> Side:
-    manifest = run.manifest
-    return Side(
-        run=manifest.run,
-        path=str(run.path),
-        model=str(manifest.model.declared["name"]),
-        requested=manifest.counts.requested,
-        attempted=len(run.records),
-        valid=sum(record.valid for record in run.records.values()),
-        paraphrases=run.summary["paraphrase_consistency"] if run.summary else None,
-    )
-
-
-def _flips(pairs: Sequence[Pair]) -> list[Flip]:
-    """What the candidate lost, then what it gained, the largest change of mind first."""
-    flips = [
-        Flip(
-            pair.baseline.task_id,
-            "baseline" if pair.baseline.correct else "candidate",
-            pair.baseline.probs,
-            pair.candidate.probs,
-            pair.distance,
-        )
-        for pair in pairs
-        if (pair.baseline.correct is True) != (pair.candidate.correct is True)
-    ]
-    return sorted(flips, key=lambda flip: (flip.right, -(flip.distance or 0.0), flip.task_id))
-
-
-def _latency(pairs: Sequence[Pair], options: Options) -> Latency | None:
-    timed = [
-        pair
-        for pair in pairs
-        if pair.baseline.valid
-        and pair.candidate.valid
-        and min(pair.baseline.latency_s, pair.candidate.latency_s) > 0
-    ]
-    logs = [math.log(pair.candidate.latency_s / pair.baseline.latency_s) for pair in timed]
-    found = mean_difference("latency", Differences(logs, [p.cluster for p in timed]), options)
-    if found is None:
-        return None
-    interval = found.interval and Interval(*map(math.exp, found.interval))
-    return Latency(math.exp(found.delta), interval, found.n)

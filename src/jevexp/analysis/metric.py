@@ -1,20 +1,19 @@
 """One metric of a pair of runs: its difference, how sure that is, and what may be said."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from jevexp.analysis.pairing import Differences, Pair
-from jevexp.analysis.statistics.clustered import (
-    clustered_mean,
-    percentile_interval,
-    resampled_sums,
-)
+from jevexp.analysis.statistics.clustered import clustered_mean
 from jevexp.analysis.statistics.interval import Interval
 from jevexp.analysis.statistics.power import required_pairs, smallest_difference, smallest_mean
 from jevexp.analysis.statistics.proportions import mcnemar_exact, paired_difference
+from jevexp.analysis.statistics.resampling import percentile_interval
 from jevexp.analysis.statistics.verdict import Verdict, decide
-from jevexp.harness.summary import ECE_BINS
+
+if TYPE_CHECKING:
+    from numpy import float64, intp
+    from numpy.typing import NDArray
 
 POWER = 0.8
 
@@ -67,16 +66,46 @@ class Metric:
         return replace(self, p_adjusted=p_adjusted, verdict=verdict)
 
 
-def mean_difference(name: str, found: Differences, options: Options) -> Metric | None:
-    """A mean of differences, tested by its cluster-robust t; None for no task."""
+def mean_columns(values: "NDArray[float64]") -> "NDArray[float64]":
+    """The columns whose sums' ratio is the mean of the values that are not NaN: shape (n, 2)."""
     import numpy as np
 
-    if not found.values:
+    present = ~np.isnan(values)
+    return np.stack([np.where(present, values, 0.0), present.astype(float)], axis=1)
+
+
+def ratio(sums: "NDArray[float64]") -> "NDArray[float64]":
+    """The mean of each draw of `mean_columns`, NaN where it has no value: shape (draws,)."""
+    import numpy as np
+
+    counts = np.where(sums[:, 1] > 0, sums[:, 1], np.nan)
+    means: NDArray[float64] = sums[:, 0] / counts
+    return means
+
+
+def mean_difference(
+    name: str,
+    values: "NDArray[float64]",
+    members: "NDArray[intp]",
+    sums: "NDArray[float64]",
+    options: Options,
+) -> Metric | None:
+    """A mean of differences, tested by its cluster-robust t; None for no task.
+
+    Args:
+        name: of the metric.
+        values: shape (tasks,), candidate minus baseline, NaN where a side has none.
+        members: shape (tasks,), the cluster of each task.
+        sums: shape (draws, 2), of `mean_columns(values)`.
+        options: level, margin.
+    """
+    import numpy as np
+
+    present = ~np.isnan(values)
+    if not present.any():
         return None
-    mean = clustered_mean(found.values, found.clusters)
-    columns = np.column_stack([found.values, np.ones(mean.n)])
-    sums = resampled_sums(columns, found.clusters, draws=options.draws, seed=options.seed)
-    estimates = sums[:, 0] / sums[:, 1]
+    mean = clustered_mean(values[present], members[present])
+    estimates = ratio(sums)
     metric = Metric(
         name,
         mean.mean,
@@ -94,24 +123,32 @@ def mean_difference(name: str, found: Differences, options: Options) -> Metric |
     return replace(metric, smallest_effect=smallest, tasks_needed=needed)
 
 
-def accuracy(found: Differences, options: Options) -> Metric | None:
-    """The difference in accuracy; None for no task.
+def accuracy_difference(
+    values: "NDArray[float64]",
+    members: "NDArray[intp]",
+    sums: "NDArray[float64]",
+    options: Options,
+) -> Metric | None:
+    """The difference in accuracy, with the arguments of `mean_difference`; None for no task.
 
     Its p is the larger of the exact McNemar test's, which takes tasks for independent, and the
     cluster-robust t test's, which leans on the central limit theorem: neither is fooled alone.
     For equivalence the bootstrap's interval is widened to that of Agresti and Min over clusters,
     since a bootstrap of tasks that never flip has no width.
     """
-    metric = mean_difference("accuracy", found, options)
+    import numpy as np
+
+    metric = mean_difference("accuracy", values, members, sums, options)
     if metric is None or metric.p is None:
         return metric
-    gained, lost = found.values.count(1.0), found.values.count(-1.0)
+    gained, lost = int((values == 1).sum()), int((values == -1).sum())
     share = metric.clusters / metric.n
     score = paired_difference(
         gained * share, lost * share, metric.clusters, level=1 - 2 * options.alpha
     )
     bootstrap = metric.equivalence or score
-    effect = max(1.0, clustered_mean(found.values, found.clusters).design_effect or 1.0)
+    present = ~np.isnan(values)
+    effect = max(1.0, clustered_mean(values[present], members[present]).design_effect or 1.0)
     # One flip more than was seen: without any, nothing is known about how many there would be.
     discordance = (gained + lost + 1) / (metric.n + 1)
     sought = min(max(abs(metric.delta), options.margin), discordance)
@@ -128,32 +165,3 @@ def accuracy(found: Differences, options: Options) -> Metric | None:
         gained=gained,
         lost=lost,
     )
-
-
-def ece_difference(pairs: Sequence[Pair], options: Options) -> Metric | None:
-    """The difference in expected calibration error, with a bootstrap interval and no test.
-
-    An absolute value a bin makes the error no mean over tasks, and biased upwards in a small
-    sample, also in a resampled one. A verdict on it would claim more than is known.
-    """
-    import numpy as np
-
-    answered = [pair for pair in pairs if pair.baseline.probs and pair.candidate.probs]
-    if not answered:
-        return None
-    columns = np.zeros((len(answered), 2 * ECE_BINS + 1))
-    for row, pair in zip(columns, answered, strict=True):
-        for offset, record in ((0, pair.baseline), (ECE_BINS, pair.candidate)):
-            top = max((record.probs or {}).values())
-            row[offset + min(int(top * ECE_BINS), ECE_BINS - 1)] = top - (record.correct is True)
-        row[-1] = 1
-    clusters = [pair.cluster for pair in answered]
-    sums = resampled_sums(columns, clusters, draws=options.draws, seed=options.seed)
-    # The sample itself as one more row: one formula for the estimate and its draws.
-    sums = np.vstack([columns.sum(axis=0), sums])
-    errors = np.abs(sums[:, :-1])
-    values = errors[:, ECE_BINS:].sum(axis=1) - errors[:, :ECE_BINS].sum(axis=1)
-    values = values / sums[:, -1]
-    count = len(set(clusters))
-    interval = percentile_interval(values[1:], clusters=count, level=1 - options.alpha)
-    return Metric("ece", float(values[0]), len(answered), count, interval)

@@ -9,13 +9,17 @@ from jevexp.domain.record import Record
 from jevexp.domain.task import Task
 from jevexp.errors import InputError
 from jevexp.evidence import Manifest, RunDirectory, RunStatus
+from jevexp.harness import summarize
 
 FindTasks = Callable[[Manifest], Sequence[Task] | None]
 
 
 @dataclass(frozen=True, slots=True)
 class FinishedRun:
-    """One run as its directory tells it; `tasks` is None where they cannot be had here."""
+    """One run as its directory tells it; `tasks` is None where they cannot be had here.
+
+    A run that left no summary has one computed where its tasks are here.
+    """
 
     path: Path
     manifest: Manifest
@@ -27,12 +31,6 @@ class FinishedRun:
     def readouts(self) -> list[str]:
         """Where the probabilities of its answers come from."""
         return sorted({record.probs_source for record in self.records.values() if record.valid})
-
-    def scorable(self, task_id: str) -> bool:
-        """Whether a task counts in scores; without the tasks, whether its answer was judged."""
-        if self.tasks is not None:
-            return self.tasks[task_id].scorable
-        return self.records[task_id].correct is not None
 
 
 def read_run(directory: RunDirectory, find_tasks: FindTasks) -> FinishedRun:
@@ -58,7 +56,10 @@ def read_run(directory: RunDirectory, find_tasks: FindTasks) -> FinishedRun:
     tasks = None if found is None else {task.id: task for task in found}
     if tasks is not None and (strangers := sorted(by_id.keys() - tasks.keys())):
         raise InputError(f"{directory.path}: task {strangers[0]!r} has a record, not in the tasks")
-    return FinishedRun(directory.path, manifest, by_id, tasks, directory.read_summary())
+    summary = directory.read_summary()
+    if summary is None and found is not None:
+        summary = summarize(found, records)
+    return FinishedRun(directory.path, manifest, by_id, tasks, summary)
 
 
 def check_comparable(runs: Sequence[FinishedRun]) -> None:

@@ -3,20 +3,13 @@
 import argparse
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
-from pathlib import Path
 
-from rich.console import Console
-
-from jevexp.analysis.compare import PairResult, compare
+from jevexp.analysis.compare import compare
 from jevexp.analysis.metric import Options
-from jevexp.analysis.runs import FinishedRun, read_run
-from jevexp.cli.comparison_view import print_pair
+from jevexp.cli.choose_runs import choose, read_runs
+from jevexp.cli.comparison_view import print_comparison
 from jevexp.cli.console import make_console
-from jevexp.cli.export import planned_tasks, run_directories
 from jevexp.domain.json import dumps
-from jevexp.errors import InputError
-from jevexp.evidence import RunDirectory, RunStatus
 
 
 def main(argv: Sequence[str]) -> int:
@@ -32,13 +25,11 @@ def main(argv: Sequence[str]) -> int:
         draws=arguments.draws,
         seed=arguments.seed,
     )
-    results = compare(_runs(arguments), options)
+    comparison = compare(read_runs(choose(arguments.runs, arguments.baseline)), options)
     if arguments.json:
-        print(_json(results, options))
+        print(dumps(comparison.plain(), indent=2))
         return 0
-    console = make_console()
-    for result in results:
-        print_pair(console, result, options)
+    print_comparison(make_console(), comparison)
     return 0
 
 
@@ -48,10 +39,8 @@ def _parser() -> argparse.ArgumentParser:
         description="Hold finished runs against a baseline, the first one unless --baseline names "
         "another: differences with intervals, and what may be concluded.",
     )
-    parser.add_argument(
-        "runs", nargs="+", type=Path, metavar="RUN", help="a run directory, or a sweep's"
-    )
-    parser.add_argument("--baseline", type=Path, metavar="RUN", help="what the others are held to")
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="a run directory, or a sweep's")
+    parser.add_argument("--baseline", metavar="RUN", help="what the others are held to")
     parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
     parser.add_argument(
         "--alpha",
@@ -94,37 +83,3 @@ def _whole(least: int) -> Callable[[str], int]:
         return int(text)
 
     return read
-
-
-def _runs(arguments: argparse.Namespace) -> list[FinishedRun]:
-    """The runs to compare, the baseline first."""
-    given = [directory for path in arguments.runs for directory in _answered(path)]
-    if arguments.baseline is not None:
-        found = run_directories(arguments.baseline)
-        if len(found) > 1:
-            raise InputError(f"{arguments.baseline}: a baseline is one run, found {len(found)}")
-        place = found[0].path.resolve()
-        given = [found[0], *(run for run in given if run.path.resolve() != place)]
-    return [read_run(directory, planned_tasks) for directory in given]
-
-
-def _answered(path: Path) -> list[RunDirectory]:
-    """The run at `path`, or those runs of a sweep that were not refused; the others are named."""
-    found = run_directories(path)
-    if found[0].path == path:
-        return found
-    answered = []
-    for directory in found:
-        if directory.read_manifest().status is RunStatus.REFUSED:
-            Console(stderr=True, soft_wrap=True).print(
-                f"left out: {directory.path} was refused", highlight=False, markup=False
-            )
-        else:
-            answered.append(directory)
-    return answered
-
-
-def _json(results: Sequence[PairResult], options: Options) -> str:
-    return dumps(
-        {"options": asdict(options), "pairs": [asdict(result) for result in results]}, indent=2
-    )

@@ -7,7 +7,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from jevexp.analysis.compare import Flip, Latency, PairResult, Side
+from jevexp.analysis.comparison import (
+    Comparison,
+    Flip,
+    LatencyRatio,
+    PairResult,
+    RunStatistics,
+)
 from jevexp.analysis.metric import POWER, Metric, Options
 from jevexp.analysis.statistics.interval import Interval
 from jevexp.analysis.statistics.verdict import Verdict
@@ -18,13 +24,20 @@ _NAMES = {"accuracy": "accuracy", "brier": "Brier", "ece": "ECE", "mae": "MAE"}
 _STYLE = {Verdict.BETTER: "green", Verdict.WORSE: "red", Verdict.EQUIVALENT: "cyan"}
 
 
-def print_pair(console: Console, result: PairResult, options: Options) -> None:
-    """Print one candidate held against the baseline."""
-    console.print(Text("baseline   ", style="bold").append_text(_side(result.baseline)))
-    console.print(Text("candidate  ", style="bold").append_text(_side(result.candidate)))
+def print_comparison(console: Console, comparison: Comparison) -> None:
+    """Print every candidate held against the baseline."""
+    for result in comparison.pairs:
+        _print_pair(console, comparison, result)
+
+
+def _print_pair(console: Console, comparison: Comparison, result: PairResult) -> None:
+    baseline, candidate = comparison.runs[result.baseline], comparison.runs[result.candidate]
+    options = comparison.options
+    console.print(Text("baseline   ", style="bold").append_text(_side(baseline)))
+    console.print(Text("candidate  ", style="bold").append_text(_side(candidate)))
     console.print(
         Text(
-            f"both attempted {result.paired} of {result.baseline.requested} tasks, "
+            f"both attempted {result.paired} of {baseline.requested} tasks, "
             f"in {result.clusters} independent groups"
         )
     )
@@ -39,7 +52,7 @@ def print_pair(console: Console, result: PairResult, options: Options) -> None:
             console.print(Text(f"  {_power(metric, options)}"))
     if result.latency:
         console.print(Text(f"  {_latency(result.latency, options)}"))
-    if line := _paraphrases(result):
+    if line := _paraphrases(baseline, candidate):
         console.print(Text(f"  {line}"))
     if result.distance_mean is not None and result.distance_max is not None:
         console.print(
@@ -51,7 +64,7 @@ def print_pair(console: Console, result: PairResult, options: Options) -> None:
     _print_flips(console, result)
 
 
-def _side(side: Side) -> Text:
+def _side(side: RunStatistics) -> Text:
     return Text(f"{side.path} ({side.model}; {side.valid} of {side.requested} valid)", style="")
 
 
@@ -109,7 +122,7 @@ def _power(metric: Metric, options: Options) -> str:
     return line
 
 
-def _latency(latency: Latency, options: Options) -> str:
+def _latency(latency: LatencyRatio, options: Options) -> str:
     line = f"latency: the candidate takes {latency.ratio:.2f} times as long"
     if latency.interval:
         low, high = latency.interval
@@ -117,12 +130,12 @@ def _latency(latency: Latency, options: Options) -> str:
     return line
 
 
-def _paraphrases(result: PairResult) -> str | None:
+def _paraphrases(baseline: RunStatistics, candidate: RunStatistics) -> str | None:
     """How often each side gives both wordings of a question one answer."""
     parts = [
-        f"{name} {side.paraphrases['agree']} of {side.paraphrases['both_valid']}"
-        for name, side in (("baseline", result.baseline), ("candidate", result.candidate))
-        if side.paraphrases and side.paraphrases["both_valid"]
+        f"{name} {side.paraphrases.agree} of {side.paraphrases.both_valid}"
+        for name, side in (("baseline", baseline), ("candidate", candidate))
+        if side.paraphrases and side.paraphrases.both_valid
     ]
     return f"paraphrases answered alike: {', '.join(parts)}" if parts else None
 

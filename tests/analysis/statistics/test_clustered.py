@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_1samp
 
-from jevexp.analysis.statistics.clustered import (
-    clustered_mean,
-    percentile_interval,
-    resampled_sums,
-)
+from jevexp.analysis.statistics.clustered import clustered_mean
 
 VALUES = [0.5, -0.2, 0.9, 0.1, 0.4, -0.6, 0.3, 0.8]
 
@@ -43,28 +39,3 @@ def test_repeating_every_task_proves_nothing_more() -> None:
 def test_a_few_tasks_without_spread_prove_nothing() -> None:
     assert clustered_mean([1.0, 1.0, 1.0], ["a", "b", "c"]).p == 0.25
     assert clustered_mean([1.0, 1.0], ["a", "a"]).p == 1
-
-
-def test_resampling_is_seeded_and_keeps_clusters_together() -> None:
-    columns = np.asarray([[1.0, 1.0], [-1.0, 1.0], [5.0, 1.0], [-5.0, 1.0]])
-    sums = resampled_sums(columns, ["a", "a", "b", "b"], draws=50, seed=1)
-
-    assert np.array_equal(sums, resampled_sums(columns, ["a", "a", "b", "b"], draws=50, seed=1))
-    assert sums.shape == (50, 2)
-    assert not sums[:, 0].any()
-    assert (sums[:, 1] == 4).all()
-
-
-def test_the_interval_of_a_normal_sample_is_that_of_the_t_test() -> None:
-    sample = np.random.default_rng(5).normal(size=40)
-    names = [str(number) for number in range(40)]
-    columns = np.column_stack([sample, np.ones(40)])
-    sums = resampled_sums(columns, names, draws=10_000, seed=2)
-    interval = percentile_interval(sums[:, 0] / sums[:, 1], clusters=40, level=0.95)
-    expected = ttest_1samp(sample, 0).confidence_interval(0.95)
-
-    assert interval == pytest.approx((expected.low, expected.high), abs=0.02)
-
-
-def test_one_cluster_has_no_interval() -> None:
-    assert percentile_interval(np.ones(10), clusters=1, level=0.95) is None

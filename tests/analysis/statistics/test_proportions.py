@@ -2,10 +2,16 @@
 
 import math
 
+import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from jevexp.analysis.statistics.proportions import mcnemar_exact, paired_difference, wilson
+from jevexp.analysis.statistics.proportions import (
+    clustered_wilson,
+    mcnemar_exact,
+    paired_difference,
+    wilson,
+)
 
 
 @pytest.mark.parametrize(("successes", "n"), [(0, 10), (7, 10), (10, 10), (69, 72)])
@@ -37,3 +43,23 @@ def test_no_flip_leaves_a_width_that_shrinks_with_more_pairs() -> None:
     few, many = paired_difference(0, 0, 10), paired_difference(0, 0, 1000)
 
     assert few.high > 0.1 > many.high > 0
+
+
+def test_without_groups_the_clustered_interval_is_wilsons() -> None:
+    values = np.asarray([1.0] * 15 + [0.0] * 5)
+
+    assert clustered_wilson(values, np.arange(20)) == pytest.approx(wilson(15, 20))
+
+
+def test_asking_everything_twice_leaves_the_interval_where_it_was() -> None:
+    values = np.repeat([1.0] * 15 + [0.0] * 5, 2)
+    # The design effect of pairs that are alike is 2, up to the small-sample factors.
+    effect = 2 * (20 / 19) * (39 / 40)
+
+    assert clustered_wilson(values, np.arange(40) // 2) == pytest.approx(
+        wilson(30 / effect, 40 / effect)
+    )
+
+
+def test_all_right_in_pairs_counts_the_pairs() -> None:
+    assert clustered_wilson(np.ones(40), np.arange(40) // 2) == pytest.approx(wilson(20, 20))

@@ -1,0 +1,76 @@
+"""Who the runs of a comparison are: short names, and the fields in which they differ."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jevexp.analysis.comparison import IdentityField
+from jevexp.analysis.runs import FinishedRun
+from jevexp.evidence import Manifest
+from jevexp.identity import shown
+
+
+def labels(runs: Sequence[FinishedRun]) -> list[str]:
+    """The model's name for each run; numbered where several runs share it."""
+    names = [str(run.manifest.model.declared["name"]) for run in runs]
+    total, seen = Counter(names), Counter[str]()
+    found = []
+    for name in names:
+        seen[name] += 1
+        found.append(name if total[name] == 1 else f"{name} #{seen[name]}")
+    return found
+
+
+def differing_settings(runs: Sequence[FinishedRun]) -> list[dict[str, str]]:
+    """For each run its overrides that are not the same in all of them."""
+    given = [_overrides(run.manifest) for run in runs]
+    fields = dict.fromkeys(field for one in given for field in one)
+    varying = [field for field in fields if len({one.get(field) for one in given}) > 1]
+    return [{field: one[field] for field in varying if field in one} for one in given]
+
+
+def identity_fields(runs: Sequence[FinishedRun]) -> list[list[IdentityField]]:
+    """For each run every field that any of them has, in one order, marked where they differ."""
+    given = [(run.manifest.identity or {}).get("fields", {}) for run in runs]
+    names = sorted({name for fields in given for name in fields})
+    values = {name: [_value(fields.get(name)) for fields in given] for name in names}
+    return [
+        [
+            IdentityField(
+                name=name,
+                verdict=fields[name]["verdict"] if name in fields else None,
+                value=_text(values[name][index]),
+                declared=_text((fields.get(name) or {}).get("declared")),
+                observed=_text(_observed(fields.get(name))),
+                differs=len({_text(value) for value in values[name]}) > 1,
+            )
+            for name in names
+        ]
+        for index, fields in enumerate(given)
+    ]
+
+
+def known(manifest: Manifest, name: str) -> Any:
+    """What the strongest source says about an identity field, else the claim; None for neither."""
+    return _value((manifest.identity or {}).get("fields", {}).get(name))
+
+
+def _value(field: Mapping[str, Any] | None) -> Any:
+    if field is None:
+        return None
+    observed = _observed(field)
+    return field.get("declared") if observed is None else observed
+
+
+def _observed(field: Mapping[str, Any] | None) -> Any:
+    found = (field or {}).get("observed") or ()
+    return found[0]["value"] if found else None
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else shown(value)
+
+
+def _overrides(manifest: Manifest) -> dict[str, str]:
+    pairs = (override.partition("=") for override in manifest.config.overrides)
+    return {field: value for field, _, value in pairs}

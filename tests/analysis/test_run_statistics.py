@@ -1,0 +1,134 @@
+"""What is said about each run of a comparison by itself."""
+
+from pathlib import Path
+
+import pytest
+
+from jevexp.analysis.compare import compare, describe
+from jevexp.analysis.metric import Options
+from jevexp.analysis.runs import read_run
+from jevexp.analysis.statistics.proportions import wilson
+from jevexp.harness import summarize
+from tests.analysis.made import counts, finished, grouped_tasks
+from tests.support.runs import make_run, manifest, noul_tasks
+
+QUICK = Options(draws=500)
+TASKS = noul_tasks(40)
+IDS = [task.id for task in TASKS]
+
+
+def test_the_numbers_are_those_of_the_summary(tmp_path: Path) -> None:
+    run = finished(tmp_path / "a", TASKS, IDS[:7])
+    summary = summarize(TASKS, run.records.values())
+    (found,) = describe(run, QUICK).runs
+
+    assert found.accuracy is not None
+    assert found.accuracy.value == summary["accuracy"]
+    assert found.accuracy.interval == pytest.approx(wilson(33, 40))
+    assert found.brier is not None
+    assert found.brier.value == pytest.approx(summary["brier_mean"])
+    assert found.brier.interval is not None
+    assert found.brier.interval.low < found.brier.value < found.brier.interval.high
+    assert found.ece is not None
+    assert found.ece.value == pytest.approx(summary["ece"]["ece"])
+    for one, other in zip(found.bins, summary["ece"]["bins"], strict=True):
+        assert one.n == other["n"]
+        assert one.accuracy == pytest.approx(other["accuracy"])
+        assert one.mean_confidence == pytest.approx(other["mean_confidence"])
+    assert found.latency is not None
+    assert found.latency.median.value == summary["latency"]["p50_s"]
+    assert found.latency.p95 == summary["latency"]["p95_s"]
+    for family in found.families:
+        assert family.accuracy is not None
+        assert family.accuracy.value == summary["per_family"][family.name]["accuracy"]
+
+
+def test_wordings_of_one_question_widen_the_interval(tmp_path: Path) -> None:
+    tasks = grouped_tasks(20)
+    (run,) = describe(finished(tmp_path / "a", tasks, IDS[:10]), QUICK).runs
+
+    assert run.accuracy is not None
+    assert run.accuracy.interval is not None
+    assert run.accuracy_independent is not None
+    assert run.accuracy_independent == pytest.approx(wilson(30, 40))
+    assert run.accuracy.interval.low < run.accuracy_independent.low
+    assert (run.accuracy.n, run.accuracy.clusters) == (40, 20)
+    assert run.paraphrases is not None
+    assert (run.paraphrases.agree, run.paraphrases.both_valid) == (20, 20)
+
+
+def test_one_run_has_no_pairs_and_no_tests(tmp_path: Path) -> None:
+    found = describe(finished(tmp_path / "a", TASKS), QUICK)
+
+    assert (found.pairs, found.matrix, found.tests) == ([], [], 0)
+
+
+def test_without_tasks_the_brier_score_is_the_summarys_and_has_no_interval(tmp_path: Path) -> None:
+    directory = make_run(tmp_path / "a", TASKS, wrong_ids=IDS[:4], counts=counts(40))
+    (run,) = describe(read_run(directory, lambda _: None), QUICK).runs
+
+    assert run.brier is not None
+    assert run.brier.interval is None
+    assert run.brier.value == summarize(TASKS, directory.records())["brier_mean"]
+
+
+def identity(ftype: str) -> dict[str, object]:
+    observed = [{"value": ftype, "source": "file header"}]
+    field = {"verdict": "observed_only", "declared": None, "observed": observed}
+    size = {"verdict": "declared_only", "declared": 1000, "observed": []}
+    fields = {"quantization.ftype": field, "weights.bytes": size}
+    return {"verdict": "observed_only", "fields": fields}
+
+
+def test_identity_fields_that_differ_are_marked_in_every_run(tmp_path: Path) -> None:
+    runs = [
+        finished(tmp_path / name, TASKS, identity=identity(ftype))
+        for name, ftype in (("a", "Q4_K_M"), ("b", "Q8_0"))
+    ]
+    first, second = compare(runs, QUICK).runs
+
+    assert [(one.name, one.differs) for one in first.identity_fields] == [
+        ("quantization.ftype", True),
+        ("weights.bytes", False),
+    ]
+    assert (first.ftype, second.ftype) == ("Q4_K_M", "Q8_0")
+    assert first.weights_bytes == 1000
+
+
+def test_runs_of_one_model_are_told_apart_by_number_and_by_what_was_set(tmp_path: Path) -> None:
+    runs = []
+    for name, cache in (("a", "f16"), ("b", "q8_0")):
+        config = manifest(tmp_path).config.model_dump()
+        config["overrides"] = ["dataset=demo", f"backend.server.cache_type_k={cache}"]
+        runs.append(finished(tmp_path / name, TASKS, config=config))
+    first, second = compare(runs, QUICK).runs
+
+    assert (first.label, second.label) == ("gemma4_q4km #1", "gemma4_q4km #2")
+    assert second.settings == {"backend.server.cache_type_k": "q8_0"}
+
+
+def test_every_two_runs_have_one_cell_and_one_adjusted_p(tmp_path: Path) -> None:
+    runs = [finished(tmp_path / str(n), TASKS, IDS[: 4 * n]) for n in range(4)]
+    found = compare(runs, QUICK)
+
+    assert [(cell.first, cell.second) for cell in found.matrix] == [
+        (0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3),
+    ]  # fmt: skip
+    for cell in found.matrix[:3]:
+        assert cell.accuracy == found.pairs[cell.second - 1].metric("accuracy")
+    last = found.matrix[-1].accuracy
+    assert last is not None
+    assert last.delta == pytest.approx(-0.1)
+    assert last.p_adjusted is not None
+    # Accuracy and Brier of three candidates, and the accuracy of three other pairs.
+    assert found.tests == 9
+
+
+def test_a_killed_run_without_a_summary_still_has_numbers(tmp_path: Path) -> None:
+    directory = make_run(tmp_path / "a", grouped_tasks(20), counts=counts(40))
+    (directory.path / "summary.json").unlink()
+    (run,) = describe(read_run(directory, lambda _: grouped_tasks(20)), QUICK).runs
+
+    assert run.brier is not None
+    assert run.paraphrases is not None
+    assert run.cost_usd == 0
