@@ -160,8 +160,10 @@ def run(
     Raises:
         InputError: the directory is not fresh; nothing was written.
     """
-    with Interrupts(observer.stopping) as interrupts:
+    with ExitStack() as stack:
+        interrupts = stack.enter_context(Interrupts(observer.stopping))
         directory = RunDirectory.create(launch.directory)
+        stack.callback(directory.release)
         with run_log(directory.path / LOG):
             journal = _journal(plan, launch, directory)
             journal.save()

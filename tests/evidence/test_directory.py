@@ -14,6 +14,7 @@ from jevexp.domain.json import dumps
 from jevexp.domain.record import Record
 from jevexp.errors import InputError
 from jevexp.evidence import RunDirectory
+from jevexp.evidence.pending import Held
 from tests.support.tasks import record, task
 
 RECORDS = [record(task("noul", id=f"t{number}")) for number in range(3)]
@@ -58,7 +59,7 @@ def write_results(directory: RunDirectory, *records: Record) -> Path:
 
 
 def test_a_new_directory_has_results_and_a_place_for_raw_evidence(run: RunDirectory) -> None:
-    assert sorted(path.name for path in run.path.iterdir()) == ["raw", "results.jsonl"]
+    assert sorted(path.name for path in run.path.iterdir()) == ["pending", "raw", "results.jsonl"]
     assert list(run.records()) == []
 
 
@@ -257,6 +258,64 @@ def test_a_full_disk_leaves_the_records_before_it_and_can_be_closed(
         run.append(RECORDS[1])
     run.close()
     assert list(run.records()) == RECORDS[:1]
+
+
+# Answers without a record
+
+
+def test_an_answer_is_held_until_its_record_is_there(run: RunDirectory) -> None:
+    held = record(task("noul", id="t/0"), raw_sha256=hashlib.sha256(b"{}").hexdigest())
+    run.hold(held, "{}")
+    assert list(run.held()) == [Held(held, "{}")]
+    run.append(held)
+    assert list(run.held()) == []
+    run.close()
+    assert not (run.path / "pending").exists()
+
+
+def test_what_is_still_held_at_the_end_stays(run: RunDirectory) -> None:
+    held = record(task("noul"), raw_sha256=hashlib.sha256(b"{}").hexdigest())
+    run.hold(held, "{}")
+    run.close()
+    assert list(RunDirectory(run.path).held()) == [Held(held, "{}")]
+
+
+@pytest.mark.parametrize("cut", [0, 1, 100, -1])
+def test_an_answer_that_was_cut_off_while_it_was_held_is_none(run: RunDirectory, cut: int) -> None:
+    run.hold(record(task("noul"), raw_sha256=hashlib.sha256(b"{}").hexdigest()), "{}")
+    (path,) = (run.path / "pending").iterdir()
+    path.write_bytes(path.read_bytes()[:cut])
+    assert list(run.held()) == []
+
+
+def test_a_held_record_of_other_evidence_is_none(run: RunDirectory) -> None:
+    run.hold(record(task("noul")), "{}")
+    assert list(run.held()) == []
+
+
+# In use
+
+
+def test_a_directory_is_in_use_until_it_is_released(run: RunDirectory) -> None:
+    other = RunDirectory(run.path)
+    assert other.in_use
+    run.close()
+    assert other.in_use
+    run.release()
+    assert not other.in_use
+
+
+def test_a_killed_process_uses_nothing(tmp_path: Path) -> None:
+    code = (
+        "import os, signal, sys; from pathlib import Path\n"
+        "from jevexp.evidence import RunDirectory\n"
+        "run = RunDirectory.create(Path(sys.argv[1])); assert RunDirectory(run.path).in_use;"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    path = tmp_path / "run"
+    done = subprocess.run([sys.executable, "-c", code, str(path)], check=False)
+    assert done.returncode == -9
+    assert not RunDirectory(path).in_use
 
 
 # Seal

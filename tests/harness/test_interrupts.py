@@ -22,7 +22,16 @@ TASKS = [task("noul", id=f"t{number}") for number in range(4)]
 YES = answer({"no": 0.25, "yes": 0.75})
 # Before the provider has answered, and after.
 BEFORE = ("estimate", "before reserve", "after reserve", "prepare", "asked")
-AFTER = ("raw", "after raw", "before settle", "settled", "before record", "recorded", "announced")
+AFTER = (
+    "hold",
+    "raw",
+    "after raw",
+    "before settle",
+    "settled",
+    "before record",
+    "recorded",
+    "announced",
+)
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # A first SIGINT waits for the task in flight; these do not.
 HURRIED = (signal.SIGTERM, signal.SIGHUP)
@@ -82,6 +91,10 @@ class TrappedEvidence:
     def __init__(self, directory: RunDirectory, trap: Trap) -> None:
         self._directory = directory
         self._trap = trap
+
+    def hold(self, record: Record, raw: str) -> None:
+        self._trap.step("hold")
+        self._directory.hold(record, raw)
 
     def write_raw(self, task_id: str, text: str) -> str:
         self._trap.step("raw")

@@ -443,6 +443,10 @@ class Journalled:
         self._log = log
         self._refuses = refuses
 
+    def hold(self, record: Record, raw: str) -> None:
+        self._log.append(f"hold {record.task_id}")
+        self._directory.hold(record, raw)
+
     def write_raw(self, task_id: str, text: str) -> str:
         self._log.append(f"raw {task_id}")
         if self._refuses == "raw":
@@ -472,10 +476,12 @@ def test_each_task_is_asked_kept_recorded_and_announced_before_the_next(bench: B
     bench.run(Provider(asked), *many(2), on_record=announced, evidence=evidence)
     assert log == [
         "asked after reserve",
+        "hold t0",
         "raw t0",
         "record t0",
         "announced t0",
         "asked after reserve",
+        "hold t1",
         "raw t1",
         "record t1",
         "announced t1",

@@ -1,7 +1,11 @@
 """One run's directory: fresh, append-only while it runs, complete when it is closed."""
 
+import errno
+import fcntl
 import hashlib
+import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 from typing import Any, Self
@@ -14,6 +18,7 @@ from jevexp.errors import InputError
 from jevexp.evidence.early import EarlyRecords, lines
 from jevexp.evidence.files import replace, sync_directory, write_durably, write_new
 from jevexp.evidence.manifest import Manifest
+from jevexp.evidence.pending import Held, Pending
 from jevexp.untrusted.files import TooLong, numbered_lines, opened, read_document
 
 RESULTS = "results.jsonl"
@@ -36,6 +41,8 @@ class RunDirectory:
         self.path = path
         self._results: FileIO | None = None
         self._early = EarlyRecords(path / EARLY)
+        self._pending = Pending(path)
+        self._lock: int | None = None
 
     @classmethod
     def create(cls, path: Path) -> Self:
@@ -59,17 +66,40 @@ class RunDirectory:
             # Exclusive: of two runs that chose one directory, exactly one goes on.
             directory.raw.mkdir()
             directory._results = (path / RESULTS).open("xb", buffering=0)
+            directory._pending.create()
         except FileExistsError as error:
             raise InputError(
                 f"{path}: another run has just taken it; every run needs a fresh directory"
             ) from error
+        directory._claim(directory._results)
         sync_directory(path)
         return directory
+
+    @property
+    def in_use(self) -> bool:
+        """Whether a process on this machine that lives now still writes the directory."""
+        try:
+            with (self.path / RESULTS).open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            # No results, or a file system without locks: nobody can be seen here.
+            return False
+        return False
 
     @property
     def raw(self) -> Path:
         """The folder of raw evidence, one file a task."""
         return self.path / RAW
+
+    def hold(self, record: Record, raw: str) -> None:
+        """Keep an answer that has neither raw evidence nor a record yet; `append` ends that."""
+        self._pending.hold(record, raw)
+
+    def held(self) -> Iterator[Held]:
+        """Answers that a killed process had received and not recorded."""
+        return self._pending.held()
 
     def write_raw(self, task_id: str, text: str) -> str:
         """Keep a task's request and response, named by the hash of its id.
@@ -95,10 +125,12 @@ class RunDirectory:
         if self._results is None:
             raise ValueError(f"{self.path}: the results are closed")
         write_durably(self._results, lines(records))
+        self._pending.release(records)
 
     def append_early(self, records: Sequence[Record]) -> None:
         """Keep records that wait for the ones before them; `append_all` gets them later as well."""
         self._early.append(records)
+        self._pending.release(records)
 
     def drop_early(self) -> None:
         """Forget the early records, which are all in the results by now."""
@@ -172,17 +204,37 @@ class RunDirectory:
         if self._results is not None:
             self._results.close()
             self._results = None
+            self._pending.close()
+
+    def release(self) -> None:
+        """Close what is open, and let others see that nobody writes here any more."""
+        self.close()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     def seal(self) -> None:
-        """Write the checksums of every file, in the format of `sha256sum -c`. Comes last."""
+        """Write the checksums of every file, in the format of `sha256sum -c`. Comes last.
+
+        Raises:
+            FileExistsError: the directory is sealed already.
+        """
+        if (self.path / CHECKSUMS).exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), self.path / CHECKSUMS)
         lines = []
         for path in sorted(self.path.rglob("*")):
             if path.is_file() and path != self.path / CHECKSUMS:
                 with path.open("rb") as file:
                     digest = hashlib.file_digest(file, "sha256").hexdigest()
                 lines.append(f"{digest}  {path.relative_to(self.path).as_posix()}\n")
-        write_new(self.path / CHECKSUMS, "".join(lines).encode())
-        sync_directory(self.path)
+        replace(self.path / CHECKSUMS, "".join(lines).encode())
+
+    def _claim(self, results: FileIO) -> None:
+        """Hold a lock for as long as this process lives; the system drops it when it dies."""
+        # A second descriptor of the same open file: the results are closed before the run ends.
+        self._lock = os.dup(results.fileno())
+        with suppress(OSError):
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def _write_json(self, name: str, value: dict[str, Any]) -> None:
         replace(self.path / name, dumps(value, indent=2).encode() + b"\n")

@@ -1,5 +1,6 @@
 """One task's attempt in its steps: reserve, ask, keep."""
 
+import hashlib
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -17,7 +18,10 @@ from jevexp.harness.tariff import Tariff
 
 
 class Evidence(Protocol):
-    """Where a run leaves what happened; every call is durable when it returns."""
+    """Where a run leaves what happened; raw evidence and records are durable on return."""
+
+    def hold(self, record: Record, raw: str) -> None:
+        """Keep an answer that has no record yet, so that a killed process does not lose it."""
 
     def write_raw(self, task_id: str, text: str) -> str:
         """Keep a task's request and response; returns the SHA-256 of the bytes."""
@@ -105,20 +109,18 @@ class Attempts:
         return Answered(reserved, decision, self._clock() - started, prepare_s)
 
     def keep(self, answered: Answered) -> Record:
-        """Keep the raw evidence, settle the reservation and score; the record is not kept yet.
+        """Score, keep the raw evidence and settle the reservation; the record is only held yet.
 
         Raises:
             Overcharged: the cost is above the reservation; there is no record then.
         """
         reserved, decision = answered.reserved, answered.decision
         task = reserved.task
-        raw_sha256 = self._evidence.write_raw(task.id, _raw(decision))
+        raw = _raw(decision)
         cost_usd, cost_basis = self._tariff.cost(decision)
         charged = reserved.usd if cost_usd is None else cost_usd
-        meta = {"task_id": task.id, "basis": cost_basis}
-        self._ledger.settle(reserved.reservation, charged, meta)
         verdict = score(task, decision)
-        return Record(
+        record = Record(
             task_id=task.id,
             family=task.family,
             split=task.split,
@@ -145,10 +147,15 @@ class Attempts:
             cost_basis=cost_basis,
             reserved_usd=reserved.usd,
             charged_usd=charged,
-            raw_sha256=raw_sha256,
+            raw_sha256=hashlib.sha256(raw.encode()).hexdigest(),
             runtime=representable(decision.runtime),
             prepare_s=answered.prepare_s,
         )
+        self._evidence.hold(record, raw)
+        self._evidence.write_raw(task.id, raw)
+        meta = {"task_id": task.id, "basis": cost_basis}
+        self._ledger.settle(reserved.reservation, charged, meta)
+        return record
 
     def release(self, reserved: Reserved) -> None:
         """Give back what was set aside for a request that was not sent."""
