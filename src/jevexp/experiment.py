@@ -16,12 +16,15 @@ from jevexp.domain.task import Task
 from jevexp.errors import InputError
 from jevexp.evidence import Ending, Journal, Manifest, RunDirectory, RunStatus
 from jevexp.evidence.directory import LEDGER, LOG
+from jevexp.evidence.files import sync_directory
 from jevexp.evidence.manifest import FingerprintEntry
 from jevexp.evidence.runlog import run_log
 from jevexp.harness import (
+    FileLedger,
     Harness,
     Ledger,
     LedgerError,
+    OwnRows,
     RunOutcome,
     SessionModel,
     Tariff,
@@ -224,8 +227,7 @@ class _Attempt:
                 backend.open(self.directory.path)
             with interrupts.waiting():
                 session = self._identify(backend.describe())
-            ledger_path = self.launch.ledger(settings.caps.ledger)
-            ledger = stack.enter_context(_open_ledger(ledger_path, settings.caps.cap_usd))
+            ledger = stack.enter_context(self._open_ledger())
             stack.callback(_read_charges, ledger, self.journal)
             observer.started(self.plan)
             stack.callback(observer.finished)
@@ -241,6 +243,13 @@ class _Attempt:
             )
             log.info("asking %d tasks", len(self.plan.tasks))
             return runner.run(self.plan.tasks, lambda record: self._note(record, observer))
+
+    def _open_ledger(self) -> Ledger:
+        """The ledger in force; one that is shared leaves this run's rows in the directory too."""
+        caps = self.plan.settings.caps
+        path = self.launch.ledger(caps.ledger)
+        own = self.directory.path / LEDGER
+        return _open_ledger(path, caps.cap_usd, own_rows=own if path != own else None)
 
     def _identify(self, description: dict[str, Any]) -> SessionModel | None:
         """Note who answers; the model that every answer must come from, None where any may.
@@ -280,15 +289,23 @@ def _tariff(settings: Settings, cost_basis: str | None) -> Tariff:
     return Tariff(pricing.input_per_m, pricing.output_per_m, cost_basis or pricing.basis)
 
 
-def _open_ledger(path: Path, cap_usd: float, *, read_only: bool = False) -> Ledger:
+def _open_ledger(
+    path: Path, cap_usd: float, *, own_rows: Path | None = None, read_only: bool = False
+) -> FileLedger:
     try:
-        if not read_only:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        return Ledger(path, cap_usd, read_only=read_only)
+        if read_only:
+            return FileLedger(path, cap_usd, read_only=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        kept = OwnRows(own_rows) if own_rows else None
+        ledger = FileLedger(path, cap_usd, own_rows=kept)
+        # A row is only as durable as its file's name.
+        for file in filter(None, (path, own_rows)):
+            sync_directory(file.parent)
     except LedgerError as error:
         raise InputError(f"caps.ledger: {error}") from error
     except OSError as error:
         raise InputError(f"caps.ledger: {path}: {error.strerror}") from error
+    return ledger
 
 
 def _read_charges(ledger: Ledger, journal: Journal) -> None:

@@ -17,6 +17,10 @@ def manifests(sweep: Path) -> list[dict[str, Any]]:
     return [json.loads(path.read_text()) for path in sorted(sweep.glob("*/manifest.json"))]
 
 
+def own_rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
 def only_sweep(workplace: Path) -> Path:
     (sweep,) = workplace.glob("outputs/sweeps/20*/*")
     return sweep
@@ -43,6 +47,10 @@ def test_a_sweep_compares_its_runs_and_shares_one_ledger(
     assert {one["ledger"]["path"] for one in found} == {str(sweep / "ledger.jsonl")}
     rows = [json.loads(line) for line in (sweep / "ledger.jsonl").read_text().splitlines()]
     assert sum(row["event"] == "settle" for row in rows) == 3 * 48
+    own = [own_rows(path) for path in sorted(sweep.glob("*/ledger.jsonl"))]
+    assert [[row["event"] for row in part].count("settle") for part in own] == [48] * 3
+    assert all(part[0]["event"] == "cap" for part in own)
+    assert sorted(map(str, (row for part in own for row in part[1:]))) == sorted(map(str, rows[1:]))
     assert "3 of 3 runs complete" in done.out
     assert "backend.accuracy" in done.out
     accuracies = [

@@ -16,7 +16,7 @@ from jevexp.domain.decision import Decision, ProbsSource, Request
 from jevexp.domain.record import Record
 from jevexp.domain.task import Task
 from jevexp.evidence import RunDirectory
-from jevexp.harness import Ledger, Runner, RunOutcome, StopReason, Tariff, summarize
+from jevexp.harness import FileLedger, Runner, RunOutcome, StopReason, Tariff, summarize
 
 VECTORS = Path(__file__).parents[1] / "conformance"
 SCENARIOS: list[dict[str, Any]] = json.loads((VECTORS / "scenarios.json").read_text())["scenarios"]
@@ -111,7 +111,7 @@ class Replay:
         tasks = [TASKS[task_id] for task_id in scenario["task_ids"]]
         prices = scenario["prices"]
         evidence = RunDirectory.create(directory / "run")
-        with Ledger(directory / "ledger.jsonl", scenario["caps"]["cap_usd"]) as ledger:
+        with FileLedger(directory / "ledger.jsonl", scenario["caps"]["cap_usd"]) as ledger:
             runner = Runner(
                 backend,
                 ledger,

@@ -13,7 +13,7 @@ import pytest
 from jevexp.domain.decision import Decision, Request
 from jevexp.domain.record import Record
 from jevexp.evidence import RunDirectory
-from jevexp.harness import Ledger, Runner, RunOutcome, Tariff
+from jevexp.harness import FileLedger, Runner, RunOutcome, Tariff
 from jevexp.harness.interrupts import Interrupted, Interrupts
 from tests.support.provider import Provider
 from tests.support.tasks import answer, task
@@ -70,7 +70,7 @@ class TrappedProvider(Provider):
         return super().decide(request)
 
 
-class TrappedLedger(Ledger):
+class TrappedLedger(FileLedger):
     def __init__(self, path: Path, trap: Trap) -> None:
         self._trap = trap
         super().__init__(path, 1.0)

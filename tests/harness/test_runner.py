@@ -18,7 +18,7 @@ from jevexp.domain.record import Record
 from jevexp.domain.task import Task
 from jevexp.evidence import RunDirectory
 from jevexp.harness import (
-    Ledger,
+    FileLedger,
     LedgerError,
     Runner,
     RunOutcome,
@@ -38,7 +38,7 @@ class Bench:
     def __init__(self, folder: Path) -> None:
         self.directory = RunDirectory.create(folder / "run")
         self.ledger_path = folder / "ledger.jsonl"
-        self.ledger = Ledger(self.ledger_path, 1.0)
+        self.ledger = FileLedger(self.ledger_path, 1.0)
         self.tariff = Tariff()
         self.seconds = 0.0
 

@@ -12,7 +12,7 @@ import pytest
 from jevexp.backends.systemone import SystemOne
 from jevexp.domain.record import Record
 from jevexp.evidence import RunDirectory
-from jevexp.harness import Ledger, Runner, StopReason, Tariff
+from jevexp.harness import FileLedger, Runner, StopReason, Tariff
 from tests.contract.questions import described, levels
 from tests.support.cli import jevexp, only_run
 from tests.support.systemone import settings
@@ -123,7 +123,7 @@ def ask_all(service: Service, folder: Path, **fields: Any) -> Done:
     """Each task in a run of its own, as failures in a row would end a longer one."""
     done = Done([], [], RunDirectory.create(folder / "run"))
     backend = SystemOne(settings(service.url, **fields)).open(folder)
-    with Ledger(folder / "ledger.jsonl", 1.0) as ledger:
+    with FileLedger(folder / "ledger.jsonl", 1.0) as ledger:
         for one in TASKS:
             runner = Runner(
                 backend, ledger, done.directory, model=MODEL, tariff=Tariff(0, 0), reserve_usd=0.02

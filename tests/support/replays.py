@@ -10,7 +10,7 @@ from jevexp.domain.decision import Request
 from jevexp.domain.record import Record
 from jevexp.domain.task import Task
 from jevexp.evidence import RunDirectory
-from jevexp.harness import Ledger, Runner, Tariff
+from jevexp.harness import FileLedger, Runner, Tariff
 from jevexp.settings import ReplayBackend
 from tests.support.runs import manifest
 
@@ -35,7 +35,7 @@ def ask(
 ) -> list[Record]:
     """Put tasks to a backend and leave a sealed run directory; returns its records."""
     directory = RunDirectory.create(path)
-    with Ledger(path / "ledger.jsonl", 15.0) as ledger:
+    with FileLedger(path / "ledger.jsonl", 15.0) as ledger:
         tariff = Tariff(basis=backend.cost_basis)
         runner = Runner(backend, ledger, directory, model=model, tariff=tariff, reserve_usd=0.0)
         runner.run(tasks)

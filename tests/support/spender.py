@@ -8,10 +8,10 @@ import sys
 import time
 from pathlib import Path
 
-from jevexp.harness import CapReached, Ledger
+from jevexp.harness import CapReached, FileLedger
 
 
-def spend(ledger: Ledger, amount: float) -> None:
+def spend(ledger: FileLedger, amount: float) -> None:
     """Reserve and settle until the cap is reached; every second charge is half of its amount."""
     count = 0
     while True:
@@ -25,7 +25,7 @@ def spend(ledger: Ledger, amount: float) -> None:
     print(count)
 
 
-def hold(ledger: Ledger, amount: float) -> None:
+def hold(ledger: FileLedger, amount: float) -> None:
     """Settle one reservation, leave two open, say so, and wait to be killed."""
     for number in range(3):
         reservation = ledger.reserve(amount, {"task_id": f"t-{number}", "adapter": "spender"})
@@ -49,7 +49,7 @@ def main() -> None:
     if verb == "lock":
         lock(Path(path))
         return
-    with Ledger(Path(path), float(cap)) as ledger:
+    with FileLedger(Path(path), float(cap)) as ledger:
         {"spend": spend, "hold": hold}[verb](ledger, float(amount))
 
 

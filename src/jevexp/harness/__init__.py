@@ -1,8 +1,14 @@
 """The benchmark's protocol at the pin: scoring, ledger, runner, summary."""
 
-from jevexp.harness.books import LedgerError
 from jevexp.harness.choose import Harness, make_harness
-from jevexp.harness.ledger import CapReached, Ledger, Overcharged
+from jevexp.harness.ledger import (
+    CapReached,
+    FileLedger,
+    Ledger,
+    LedgerError,
+    Overcharged,
+    OwnRows,
+)
 from jevexp.harness.pin import PINNED_COMMIT
 from jevexp.harness.runner import Runner, RunOutcome
 from jevexp.harness.scoring import Verdict, score
@@ -14,10 +20,12 @@ from jevexp.harness.tariff import Tariff
 __all__ = [
     "PINNED_COMMIT",
     "CapReached",
+    "FileLedger",
     "Harness",
     "Ledger",
     "LedgerError",
     "Overcharged",
+    "OwnRows",
     "RunOutcome",
     "Runner",
     "SessionModel",

@@ -10,7 +10,7 @@ import pytest
 
 from jevexp.domain.record import Record
 from jevexp.evidence import RunDirectory
-from jevexp.harness import Ledger, RunOutcome, Tariff
+from jevexp.harness import FileLedger, RunOutcome, Tariff
 from jevexp.harness.upstream import Upstream
 from jevexp.harness.upstream.package import Package
 from tests.harness.test_conformance import TASKS, FakeClock, Scripted
@@ -34,7 +34,7 @@ class Played:
         evidence = RunDirectory.create(directory / "run")
         harness = Upstream(package)
         self.seen: list[Record] = []
-        with Ledger(directory / "ledger.jsonl", scenario["caps"]["cap_usd"]) as ledger:
+        with FileLedger(directory / "ledger.jsonl", scenario["caps"]["cap_usd"]) as ledger:
             runner = harness.runner(
                 backend,
                 ledger,

@@ -11,7 +11,7 @@ import pytest
 from jevexp.domain.decision import Decision
 from jevexp.errors import InputError
 from jevexp.evidence import RunDirectory
-from jevexp.harness import Ledger, RunOutcome, SessionModel, StopReason, Tariff
+from jevexp.harness import FileLedger, OwnRows, RunOutcome, SessionModel, StopReason, Tariff
 from jevexp.harness.interrupts import Interrupted, Interrupts
 from jevexp.harness.upstream.adapter import Adapter, PreparingAdapter
 from jevexp.harness.upstream.find import Location
@@ -29,10 +29,11 @@ YES = answer({"no": 0.1, "yes": 0.9}, request={"q": 1}, response={"a": 1})
 class Run:
     """Tasks through the stand-in, in a fresh directory."""
 
-    def __init__(self, package: Package, folder: Path) -> None:
+    def __init__(self, package: Package, folder: Path, shared: Path | None = None) -> None:
         self._package = package
         self.directory = RunDirectory.create(folder)
-        self.ledger = Ledger(folder / "ledger.jsonl", 15.0)
+        path = folder / "ledger.jsonl"
+        self.ledger = FileLedger(shared or path, 15.0, own_rows=OwnRows(path) if shared else None)
 
     def __call__(
         self,
@@ -208,6 +209,25 @@ def test_preparing_is_timed_and_what_goes_wrong_is_not_told(
 def test_an_estimate_is_reserved(run: Run) -> None:
     run(Estimating(0.5, YES), tasks=MINE[:1])
     assert run.ledger.charged_usd == pytest.approx(0.5)
+
+
+def test_what_it_writes_into_a_shared_ledger_is_kept_as_the_runs_own(
+    standin: Package, tmp_path: Path
+) -> None:
+    shared = tmp_path / "shared.jsonl"
+    with FileLedger(shared, 1.0) as other:
+        other.reserve(0.25, {"task_id": "theirs", "adapter": "other"})
+    run = Run(standin, tmp_path / "run", shared)
+    try:
+        run(Provider(YES))
+    finally:
+        run.close()
+        run.ledger.close()
+    rows = [json.loads(line) for line in shared.read_text().splitlines()]
+    kept = [json.loads(line) for line in (tmp_path / "run/ledger.jsonl").read_text().splitlines()]
+    assert kept[0]["cap_usd"] == 1.0
+    assert kept[1:] == rows[2:]
+    assert len(kept) == 1 + 2 * len(MINE)
 
 
 def test_a_task_that_the_harness_refuses_ends_the_run_before_any_request(run: Run) -> None:

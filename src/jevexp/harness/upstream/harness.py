@@ -7,9 +7,10 @@ from jevexp.backends.protocol import Backend
 from jevexp.domain.json import dumps, loads
 from jevexp.domain.record import Record
 from jevexp.domain.task import Task
+from jevexp.errors import InputError
 from jevexp.harness.choose import Folder, Runs
 from jevexp.harness.interrupts import Interrupts
-from jevexp.harness.ledger import Ledger
+from jevexp.harness.ledger import FileLedger, Ledger
 from jevexp.harness.pin import PINNED_COMMIT
 from jevexp.harness.session import SessionModel
 from jevexp.harness.tariff import Tariff
@@ -58,7 +59,16 @@ class Upstream:
         session: SessionModel | None,
         interrupts: Interrupts | None,
     ) -> Runs:
-        """Its runner, around one of our backends."""
+        """Its runner, around one of our backends.
+
+        Raises:
+            InputError: the ledger is not a file.
+        """
+        if not isinstance(ledger, FileLedger):
+            raise InputError(
+                "caps.ledger_url: the pinned harness keeps its ledger in a file; set caps.ledger, "
+                "or harness=native"
+            )
         return UpstreamRunner(
             self._package,
             backend,

@@ -13,7 +13,7 @@ from jevexp.domain.task import Task
 from jevexp.errors import InputError
 from jevexp.harness.choose import Folder
 from jevexp.harness.interrupts import Interrupts
-from jevexp.harness.ledger import Ledger
+from jevexp.harness.ledger import FileLedger
 from jevexp.harness.runner import RunOutcome
 from jevexp.harness.session import SessionModel
 from jevexp.harness.stops import (
@@ -42,7 +42,7 @@ class UpstreamRunner:
         self,
         package: Package,
         backend: Backend,
-        ledger: Ledger,
+        ledger: FileLedger,
         folder: Folder,
         *,
         model: str,
@@ -171,9 +171,9 @@ class _IdentityChanged(Exception):
 
 
 class _Adopted:
-    """The harness's own ledger; what it reserves counts as this run's in ours as well."""
+    """The harness's own ledger; ours counts and keeps what it writes as this run's."""
 
-    def __init__(self, theirs: Any, ours: Ledger) -> None:
+    def __init__(self, theirs: Any, ours: FileLedger) -> None:
         self._theirs = theirs
         self._ours = ours
 
@@ -181,6 +181,13 @@ class _Adopted:
         reservation_id = self._theirs.reserve(*arguments, **named)
         self._ours.adopt(reservation_id)
         return reservation_id
+
+    def settle(self, *arguments: Any, **named: Any) -> Any:
+        try:
+            return self._theirs.settle(*arguments, **named)
+        finally:
+            # A charge above its reservation is written before it is raised.
+            self._ours.catch_up()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._theirs, name)

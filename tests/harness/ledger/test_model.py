@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule
 
-from jevexp.harness import CapReached, Ledger, LedgerError, Overcharged
+from jevexp.harness import CapReached, FileLedger, LedgerError, Overcharged
 
 EPSILON = Fraction(1e-12)
 AMOUNTS = st.one_of(
@@ -29,25 +29,25 @@ class LedgerMachine(RuleBasedStateMachine):
         self.folder = TemporaryDirectory()
         self.path = Path(self.folder.name) / "ledger.jsonl"
         self.file_cap: float | None = None
-        self.caps: dict[Ledger, float] = {}
+        self.caps: dict[FileLedger, float] = {}
         self.reserved: dict[str, Fraction] = {}
         self.settled: dict[str, Fraction] = {}
 
     def charged(self) -> Fraction:
         return sum([*self.reserved.values(), *self.settled.values()], Fraction(0))
 
-    def cap_of(self, run: Ledger) -> float:
+    def cap_of(self, run: FileLedger) -> float:
         own = self.caps[run]
         return own if self.file_cap is None else min(own, self.file_cap)
 
     @rule(target=runs, cap=AMOUNTS)
-    def start(self, cap: float) -> Ledger:
-        run = Ledger(self.path, cap)
+    def start(self, cap: float) -> FileLedger:
+        run = FileLedger(self.path, cap)
         self.caps[run] = cap
         return run
 
     @rule(target=reservations, run=runs, amount=AMOUNTS)
-    def reserve(self, run: Ledger, amount: float) -> object:
+    def reserve(self, run: FileLedger, amount: float) -> object:
         if self.file_cap is None:
             self.file_cap = self.caps[run]
         fits = self.charged() + Fraction(amount) <= Fraction(self.cap_of(run)) + EPSILON
@@ -60,7 +60,7 @@ class LedgerMachine(RuleBasedStateMachine):
         return reservation
 
     @rule(run=runs, reservation=reservations, amount=AMOUNTS)
-    def settle(self, run: Ledger, reservation: str, amount: float) -> None:
+    def settle(self, run: FileLedger, reservation: str, amount: float) -> None:
         if reservation in self.settled:
             with pytest.raises(LedgerError, match="already settled"):
                 run.settle(reservation, amount, {})
@@ -74,12 +74,12 @@ class LedgerMachine(RuleBasedStateMachine):
             run.settle(reservation, amount, {})
 
     @rule(run=runs)
-    def settle_what_nobody_reserved(self, run: Ledger) -> None:
+    def settle_what_nobody_reserved(self, run: FileLedger) -> None:
         with pytest.raises(LedgerError, match="unknown"):
             run.settle("nobody", 0.0, {})
 
     @rule(run=runs, length=st.integers(1, 60))
-    def die_in_the_middle_of_a_row(self, run: Ledger, length: int) -> None:
+    def die_in_the_middle_of_a_row(self, run: FileLedger, length: int) -> None:
         # Whoever writes has read before, and mended what was torn.
         _ = run.charged_usd
         row = json.dumps({"event": "reserve", "reservation_id": "torn", "reserved_usd": 0.5})
@@ -87,7 +87,7 @@ class LedgerMachine(RuleBasedStateMachine):
             file.write(row[:length])
 
     @rule(run=runs)
-    def write_a_row_of_another_kind(self, run: Ledger) -> None:
+    def write_a_row_of_another_kind(self, run: FileLedger) -> None:
         _ = run.charged_usd
         with self.path.open("a") as file:
             file.write('{"event": "note"}\n')
@@ -101,7 +101,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         for run in self.caps:
             run.close()
-        with self.folder, Ledger(self.path, 1.0) as fresh:
+        with self.folder, FileLedger(self.path, 1.0) as fresh:
             assert fresh.charged_usd == float(self.charged())
 
 

@@ -5,9 +5,20 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+# Room for the rounding of sums, as the benchmark has it.
+EPSILON_USD = 1e-12
+
 
 class LedgerError(Exception):
     """The ledger cannot be used as asked; nothing was written unless a subclass says so."""
+
+
+class CapReached(LedgerError):
+    """The reservation would pass the cap; nothing was written and no request may be sent."""
+
+
+class Overcharged(LedgerError):
+    """A charge above its reservation. It was written; the run has to halt."""
 
 
 class Books:
@@ -66,6 +77,31 @@ class Books:
             raise LedgerError(f"reservation {reservation_id} is settled but not open")
         self.charged += Fraction(charged_usd) - Fraction(self._open.pop(reservation_id))
         self._settled[reservation_id] = charged_usd
+
+
+def check_fits(charged: Fraction, wanted_usd: float, cap_usd: float) -> None:
+    """Refuse a reservation on top of what is charged already, in US dollars.
+
+    Raises:
+        CapReached: it would pass the cap.
+    """
+    if charged + Fraction(wanted_usd) > Fraction(cap_usd) + Fraction(EPSILON_USD):
+        raise CapReached(
+            f"{wanted_usd} more would pass the cap of {cap_usd} US dollars; "
+            f"{float(charged)} are charged"
+        )
+
+
+def check_charge(reserved_usd: float, charged_usd: float) -> None:
+    """Find a charge above its reservation.
+
+    Raises:
+        Overcharged: it is.
+    """
+    if charged_usd > reserved_usd + EPSILON_USD:
+        raise Overcharged(
+            f"charged {charged_usd}, more than the reserved {reserved_usd} US dollars"
+        )
 
 
 def amount(value: float) -> float:

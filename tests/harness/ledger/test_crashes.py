@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jevexp.harness import CapReached, Ledger, LedgerError
+from jevexp.harness import CapReached, FileLedger, LedgerError
 
 CAP = {"event": "cap", "cap_usd": 1.0, "ts": 1.0}
 RESERVE = {
@@ -46,11 +46,11 @@ def test_any_part_of_a_row_is_dropped_and_the_ledger_goes_on(data: st.DataObject
     with TemporaryDirectory() as folder:
         path = Path(folder) / "ledger.jsonl"
         path.write_bytes(before + torn)
-        with Ledger(path, 1.0) as ledger:
+        with FileLedger(path, 1.0) as ledger:
             assert path.read_bytes() == before
             assert ledger.charged_usd == (0.25 if complete == 2 else 0.0)
             ledger.reserve(0.5, META)
-        with Ledger(path, 1.0) as again:
+        with FileLedger(path, 1.0) as again:
             assert again.charged_usd == (0.75 if complete == 2 else 0.5)
 
 
@@ -63,7 +63,7 @@ def test_a_row_that_lacks_only_its_newline_counts(
     path = tmp_path / "ledger.jsonl"
     whole = b"".join(map(line, rows))
     path.write_bytes(whole[:-1])
-    with Ledger(path, 1.0) as ledger:
+    with FileLedger(path, 1.0) as ledger:
         assert ledger.charged_usd == charged
         assert path.read_bytes() == whole
         ledger.reserve(0.5, META)
@@ -72,7 +72,7 @@ def test_a_row_that_lacks_only_its_newline_counts(
 
 def test_a_line_torn_while_we_look_is_dropped_too(tmp_path: Path) -> None:
     path = tmp_path / "ledger.jsonl"
-    with Ledger(path, 1.0) as ledger:
+    with FileLedger(path, 1.0) as ledger:
         ledger.reserve(0.25, META)
         before = path.read_bytes()
         with path.open("ab") as file:
@@ -89,5 +89,5 @@ def test_a_whole_last_row_that_makes_no_sense_is_refused_and_stays(tmp_path: Pat
     content = line(CAP) + line(SETTLE)[:-1]
     path.write_bytes(content)
     with pytest.raises(LedgerError, match=r":2: not a ledger row: .* settled but not open"):
-        Ledger(path, 1.0)
+        FileLedger(path, 1.0)
     assert path.read_bytes().rstrip(b"\n") == content

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from jevexp.harness import Ledger, LedgerError
+from jevexp.harness import FileLedger, LedgerError
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def spender(verb: str, ledger: Path, *, cap: float, amount: float) -> "subprocess.Popen[str]":
@@ -63,7 +63,7 @@ def test_processes_that_compete_spend_the_cap_and_no_more(tmp_path: Path, count:
     assert sum(row["event"] == "settle" for row in rows) == sum(done)
     # Nobody stopped while there was room for one more.
     assert settled + Fraction(0.02) * count > Fraction(cap)
-    with Ledger(path, cap) as ledger:
+    with FileLedger(path, cap) as ledger:
         assert ledger.charged_usd == float(settled)
 
 
@@ -71,7 +71,7 @@ def test_reservations_of_a_killed_process_stay_charged(tmp_path: Path) -> None:
     path = tmp_path / "ledger.jsonl"
     with waiting("hold", path, amount=0.25):
         pass
-    with Ledger(path, 1.0) as ledger:
+    with FileLedger(path, 1.0) as ledger:
         assert ledger.charged_usd == 0.75
         assert ledger.charged_here_usd == 0
 
@@ -80,7 +80,7 @@ def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
     path = tmp_path / "ledger.jsonl"
     with waiting("lock", path):
         pass
-    with Ledger(path, 1.0, lock_timeout_s=5) as ledger:
+    with FileLedger(path, 1.0, lock_timeout_s=5) as ledger:
         ledger.reserve(0.25, {})
 
 
@@ -88,11 +88,11 @@ def test_a_lock_that_another_process_keeps_is_waited_for_and_no_longer_than_said
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "ledger.jsonl"
-    with Ledger(path, 1.0, lock_timeout_s=0.2) as ledger, waiting("lock", path):
+    with FileLedger(path, 1.0, lock_timeout_s=0.2) as ledger, waiting("lock", path):
         started = time.monotonic()
         with pytest.raises(LedgerError, match=r"another process has held the lock for 0\.2 s"):
             ledger.reserve(0.25, {})
         assert time.monotonic() - started >= 0.2
         with pytest.raises(LedgerError, match="has held the lock"):
-            Ledger(path, 1.0, lock_timeout_s=0.0)
+            FileLedger(path, 1.0, lock_timeout_s=0.0)
     assert path.read_bytes() == b""

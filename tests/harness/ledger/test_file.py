@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from jevexp.harness import CapReached, Ledger, LedgerError, Overcharged
+from jevexp.harness import CapReached, FileLedger, LedgerError, Overcharged
 
 META = {"task_id": "t", "adapter": "test"}
 BASIS = {"task_id": "t", "basis": "unknown"}
@@ -21,8 +21,8 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def ledger(path: Path) -> Iterator[Ledger]:
-    with Ledger(path, 1.0, now=lambda: 5.0) as opened:
+def ledger(path: Path) -> Iterator[FileLedger]:
+    with FileLedger(path, 1.0, now=lambda: 5.0) as opened:
         yield opened
 
 
@@ -55,13 +55,15 @@ SETTLE = {
 # Rows
 
 
-def test_an_opened_ledger_is_empty_until_something_is_reserved(ledger: Ledger, path: Path) -> None:
+def test_an_opened_ledger_is_empty_until_something_is_reserved(
+    ledger: FileLedger, path: Path
+) -> None:
     assert path.read_bytes() == b""
     assert ledger.charged_usd == 0
     assert ledger.cap_usd == 1.0
 
 
-def test_rows_have_the_benchmarks_fields_in_its_order(ledger: Ledger, path: Path) -> None:
+def test_rows_have_the_benchmarks_fields_in_its_order(ledger: FileLedger, path: Path) -> None:
     reservation = ledger.reserve(0.25, META)
     ledger.settle(reservation, 0.125, BASIS)
     assert [list(row.items()) for row in rows(path)] == [
@@ -84,7 +86,7 @@ def test_rows_have_the_benchmarks_fields_in_its_order(ledger: Ledger, path: Path
 
 
 def test_every_row_is_forced_to_disk(
-    ledger: Ledger, path: Path, monkeypatch: pytest.MonkeyPatch
+    ledger: FileLedger, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sizes: list[int] = []
     monkeypatch.setattr(os, "fsync", lambda file: sizes.append(os.fstat(file).st_size))
@@ -99,7 +101,9 @@ def test_every_row_is_forced_to_disk(
 @pytest.mark.parametrize(
     "amount", [math.nan, math.inf, -math.inf, -0.01, -1, 10**400, True, False, "0.1", None, 1j]
 )
-def test_only_finite_amounts_from_0_on_are_amounts(ledger: Ledger, path: Path, amount: Any) -> None:
+def test_only_finite_amounts_from_0_on_are_amounts(
+    ledger: FileLedger, path: Path, amount: Any
+) -> None:
     reservation = ledger.reserve(0.5, META)
     before = path.read_bytes()
     with pytest.raises(LedgerError, match="an amount must be"):
@@ -107,13 +111,13 @@ def test_only_finite_amounts_from_0_on_are_amounts(ledger: Ledger, path: Path, a
     with pytest.raises(LedgerError, match="an amount must be"):
         ledger.settle(reservation, amount, BASIS)
     with pytest.raises(LedgerError, match="an amount must be"):
-        Ledger(path, amount)
+        FileLedger(path, amount)
     assert path.read_bytes() == before
     assert ledger.charged_usd == 0.5
 
 
 def test_nothing_can_be_reserved_and_charged_for_nothing(path: Path) -> None:
-    with Ledger(path, 0.0) as ledger:
+    with FileLedger(path, 0.0) as ledger:
         ledger.settle(ledger.reserve(0.0, META), 0, BASIS)
         assert ledger.charged_usd == 0
         with pytest.raises(CapReached):
@@ -124,7 +128,7 @@ def test_nothing_can_be_reserved_and_charged_for_nothing(path: Path) -> None:
 
 
 def test_a_reservation_past_the_cap_is_refused_and_leaves_no_row(
-    ledger: Ledger, path: Path
+    ledger: FileLedger, path: Path
 ) -> None:
     ledger.reserve(0.7, META)
     before = path.read_bytes()
@@ -135,7 +139,7 @@ def test_a_reservation_past_the_cap_is_refused_and_leaves_no_row(
 
 
 def test_the_first_row_is_the_cap_also_when_the_first_reservation_is_refused(path: Path) -> None:
-    with Ledger(path, 0.01) as ledger, pytest.raises(CapReached):
+    with FileLedger(path, 0.01) as ledger, pytest.raises(CapReached):
         ledger.reserve(0.02, META)
     assert [row["event"] for row in rows(path)] == ["cap"]
 
@@ -144,7 +148,7 @@ def test_a_thousand_reservations_of_2_cents_meet_20_dollars_exactly(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "fsync", lambda file: None)
-    with Ledger(path, 20.0) as ledger:
+    with FileLedger(path, 20.0) as ledger:
         for number in range(1000):
             reservation = ledger.reserve(0.02, META)
             if number % 2:
@@ -155,22 +159,22 @@ def test_a_thousand_reservations_of_2_cents_meet_20_dollars_exactly(
 
 
 def test_the_cap_leaves_room_for_the_rounding_of_sums_and_no_more(path: Path) -> None:
-    with Ledger(path, 0.3) as ledger:
+    with FileLedger(path, 0.3) as ledger:
         ledger.reserve(0.1 + 0.2, META)
         with pytest.raises(CapReached):
             ledger.reserve(2e-12, META)
 
 
-def test_a_settlement_gives_back_what_was_not_charged(ledger: Ledger) -> None:
+def test_a_settlement_gives_back_what_was_not_charged(ledger: FileLedger) -> None:
     ledger.settle(ledger.reserve(1.0, META), 0.25, BASIS)
     assert ledger.charged_usd == 0.25
     ledger.reserve(0.75, META)
 
 
 def test_a_later_run_lowers_the_cap_for_itself_and_never_raises_it(path: Path) -> None:
-    with Ledger(path, 1.0) as first:
+    with FileLedger(path, 1.0) as first:
         first.reserve(0.5, META)
-        with Ledger(path, 0.6) as lower, Ledger(path, 100.0) as higher:
+        with FileLedger(path, 0.6) as lower, FileLedger(path, 100.0) as higher:
             assert lower.cap_usd == 0.6
             assert higher.cap_usd == 1.0
             with pytest.raises(CapReached):
@@ -184,14 +188,14 @@ def test_a_later_run_lowers_the_cap_for_itself_and_never_raises_it(path: Path) -
 
 def test_only_the_files_first_cap_counts(path: Path) -> None:
     path.write_text(pinned(CAP, CAP | {"cap_usd": 1000.0}, CAP | {"cap_usd": 0.0}))
-    with Ledger(path, 5.0) as ledger:
+    with FileLedger(path, 5.0) as ledger:
         assert ledger.cap_usd == 0.1
 
 
 # Settlements
 
 
-def test_a_second_settlement_is_refused(ledger: Ledger, path: Path) -> None:
+def test_a_second_settlement_is_refused(ledger: FileLedger, path: Path) -> None:
     reservation = ledger.reserve(0.5, META)
     ledger.settle(reservation, 0.1, BASIS)
     before = path.read_bytes()
@@ -200,13 +204,13 @@ def test_a_second_settlement_is_refused(ledger: Ledger, path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_a_settlement_needs_its_reservation(ledger: Ledger, path: Path) -> None:
+def test_a_settlement_needs_its_reservation(ledger: FileLedger, path: Path) -> None:
     with pytest.raises(LedgerError, match="reservation nobody is unknown"):
         ledger.settle("nobody", 0.1, BASIS)
     assert path.read_bytes() == b""
 
 
-def test_an_overcharge_is_written_and_then_raised(ledger: Ledger, path: Path) -> None:
+def test_an_overcharge_is_written_and_then_raised(ledger: FileLedger, path: Path) -> None:
     reservation = ledger.reserve(0.5, META)
     with pytest.raises(Overcharged, match=r"charged 0\.75, more than the reserved 0\.5"):
         ledger.settle(reservation, 0.75, BASIS)
@@ -216,22 +220,22 @@ def test_an_overcharge_is_written_and_then_raised(ledger: Ledger, path: Path) ->
         ledger.settle(reservation, 0.1, BASIS)
 
 
-def test_a_charge_above_its_reservation_by_rounding_is_no_overcharge(ledger: Ledger) -> None:
+def test_a_charge_above_its_reservation_by_rounding_is_no_overcharge(ledger: FileLedger) -> None:
     ledger.settle(ledger.reserve(0.3, META), 0.1 + 0.2, BASIS)
 
 
-def test_another_runs_reservation_can_be_settled(ledger: Ledger, path: Path) -> None:
+def test_another_runs_reservation_can_be_settled(ledger: FileLedger, path: Path) -> None:
     reservation = ledger.reserve(0.5, META)
-    with Ledger(path, 1.0) as other:
+    with FileLedger(path, 1.0) as other:
         other.settle(reservation, 0.25, BASIS)
     assert ledger.charged_usd == 0.25
     assert ledger.charged_here_usd == 0.25
 
 
-def test_a_run_knows_its_own_part_of_the_charge(ledger: Ledger, path: Path) -> None:
+def test_a_run_knows_its_own_part_of_the_charge(ledger: FileLedger, path: Path) -> None:
     ledger.settle(ledger.reserve(0.25, META), 0.125, BASIS)
     ledger.reserve(0.25, META)
-    with Ledger(path, 1.0) as other:
+    with FileLedger(path, 1.0) as other:
         other.reserve(0.5, META)
         assert other.charged_here_usd == 0.5
     assert ledger.charged_here_usd == 0.375
@@ -239,15 +243,15 @@ def test_a_run_knows_its_own_part_of_the_charge(ledger: Ledger, path: Path) -> N
 
 
 def test_an_open_reservation_stays_charged_when_its_run_is_over(path: Path) -> None:
-    with Ledger(path, 1.0) as first:
+    with FileLedger(path, 1.0) as first:
         first.reserve(0.75, META)
-    with Ledger(path, 1.0) as second:
+    with FileLedger(path, 1.0) as second:
         assert second.charged_usd == 0.75
         assert second.charged_here_usd == 0
 
 
 def test_closing_twice_is_harmless(path: Path) -> None:
-    ledger = Ledger(path, 1.0)
+    ledger = FileLedger(path, 1.0)
     ledger.close()
     ledger.close()
 
@@ -258,7 +262,7 @@ def test_closing_twice_is_harmless(path: Path) -> None:
 def test_a_ledger_of_the_pinned_harness_is_read_and_continued(path: Path) -> None:
     theirs = pinned(CAP, RESERVE, SETTLE, RESERVE | {"reservation_id": "ab" * 16})
     path.write_text(theirs)
-    with Ledger(path, 15.0) as ledger:
+    with FileLedger(path, 15.0) as ledger:
         assert ledger.cap_usd == 0.1
         assert ledger.charged_usd == 0.05
         ledger.settle("ab" * 16, 0.02, BASIS)
@@ -268,7 +272,7 @@ def test_a_ledger_of_the_pinned_harness_is_read_and_continued(path: Path) -> Non
     assert path.read_text().startswith(theirs)
 
 
-def test_both_write_rows_that_begin_and_separate_alike(ledger: Ledger, path: Path) -> None:
+def test_both_write_rows_that_begin_and_separate_alike(ledger: FileLedger, path: Path) -> None:
     ledger.reserve(0.25, {"task_id": "plain", "adapter": "test"})
     assert path.read_text() == pinned(*rows(path))
 
@@ -276,14 +280,14 @@ def test_both_write_rows_that_begin_and_separate_alike(ledger: Ledger, path: Pat
 def test_rows_of_a_kind_that_we_do_not_know_are_kept_and_ignored(path: Path) -> None:
     note = {"event": "note", "text": "a person was here", "reservation_id": 5}
     path.write_text(pinned(CAP, note, RESERVE, note))
-    with Ledger(path, 15.0) as ledger:
+    with FileLedger(path, 15.0) as ledger:
         assert ledger.charged_usd == 0.04
     assert rows(path).count(note) == 2
 
 
 def test_blank_lines_are_no_rows(path: Path) -> None:
     path.write_text(pinned(CAP) + "\n  \n" + pinned(RESERVE))
-    with Ledger(path, 15.0) as ledger:
+    with FileLedger(path, 15.0) as ledger:
         assert ledger.charged_usd == 0.04
 
 
@@ -315,7 +319,7 @@ def test_a_line_that_is_no_row_is_named_and_nothing_is_touched(path: Path, line:
     before = b"\n" + line + b"\n" + pinned(CAP).encode()
     path.write_bytes(before)
     with pytest.raises(LedgerError) as raised:
-        Ledger(path, 15.0)
+        FileLedger(path, 15.0)
     assert str(raised.value).startswith(f"{path}:2: not a ledger row")
     assert path.read_bytes() == before
 
@@ -324,17 +328,17 @@ def test_a_line_that_is_no_row_is_named_and_nothing_is_touched(path: Path, line:
 def test_a_file_of_another_kind_is_refused_and_never_cut_off(path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(LedgerError, match=r"ledger\.jsonl:1: not a ledger row"):
-        Ledger(path, 15.0)
+        FileLedger(path, 15.0)
     assert path.read_bytes() == content
 
 
 def test_a_reservation_that_occurs_twice_is_refused(path: Path) -> None:
     path.write_text(pinned(CAP, RESERVE, RESERVE))
     with pytest.raises(LedgerError, match=r":3: not a ledger row: reservation 0f\w+ occurs twice"):
-        Ledger(path, 15.0)
+        FileLedger(path, 15.0)
 
 
-def test_a_damaged_line_is_named_the_same_way_every_time(ledger: Ledger, path: Path) -> None:
+def test_a_damaged_line_is_named_the_same_way_every_time(ledger: FileLedger, path: Path) -> None:
     ledger.reserve(0.25, META)
     with path.open("a") as file:
         file.write(pinned(RESERVE) + "damage\n")
@@ -343,7 +347,7 @@ def test_a_damaged_line_is_named_the_same_way_every_time(ledger: Ledger, path: P
             ledger.reserve(0.25, META)
 
 
-def test_a_file_that_became_shorter_is_refused(ledger: Ledger, path: Path) -> None:
+def test_a_file_that_became_shorter_is_refused(ledger: FileLedger, path: Path) -> None:
     ledger.reserve(0.25, META)
     os.truncate(path, 20)
     with pytest.raises(LedgerError, match="has become shorter"):
@@ -359,13 +363,13 @@ def test_whoever_only_looks_changes_nothing(path: Path) -> None:
     torn = json.dumps(RESERVE | {"reservation_id": "torn"})[:50]
     path.write_text(pinned(CAP, RESERVE) + torn)
     before = path.read_bytes()
-    with Ledger(path, 0.05, read_only=True) as ledger:
+    with FileLedger(path, 0.05, read_only=True) as ledger:
         assert (ledger.cap_usd, ledger.charged_usd) == (0.05, 0.04)
         with pytest.raises(LedgerError, match="opened only to look"):
             ledger.reserve(0.01, META)
         with pytest.raises(LedgerError, match="opened only to look"):
             ledger.settle("0f" * 16, 0.01, BASIS)
-        with Ledger(path, 1.0) as other:
+        with FileLedger(path, 1.0) as other:
             other.settle("0f" * 16, 0.01, BASIS)
         assert ledger.charged_usd == 0.01
     assert path.read_bytes().startswith(before[: -len(torn)])
@@ -373,7 +377,7 @@ def test_whoever_only_looks_changes_nothing(path: Path) -> None:
 
 def test_whoever_only_looks_makes_no_file(path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        Ledger(path, 1.0, read_only=True)
+        FileLedger(path, 1.0, read_only=True)
     assert not path.exists()
 
 
@@ -384,7 +388,7 @@ def test_a_reservation_does_not_read_the_file_again(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "fsync", lambda file: None)
-    with Ledger(path, 1e6) as other, Ledger(path, 1e6) as ledger:
+    with FileLedger(path, 1e6) as other, FileLedger(path, 1e6) as ledger:
         for _ in range(300):
             other.reserve(0.02, META)
         assert ledger.charged_usd == 6.0
@@ -415,13 +419,13 @@ def test_a_file_system_that_reads_in_small_pieces_loses_nothing(
     before = path.read_bytes()
     pread = os.pread
     monkeypatch.setattr(os, "pread", lambda file, size, at: pread(file, min(size, 7), at))
-    with Ledger(path, 15.0) as ledger:
+    with FileLedger(path, 15.0) as ledger:
         assert ledger.charged_usd == 0.01
     assert path.read_bytes() == before
 
 
 def test_a_row_that_the_disk_took_in_part_is_removed(
-    ledger: Ledger, path: Path, monkeypatch: pytest.MonkeyPatch
+    ledger: FileLedger, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger.reserve(0.25, META)
     before = path.read_bytes()
@@ -435,7 +439,7 @@ def test_a_row_that_the_disk_took_in_part_is_removed(
 
 
 def test_a_full_disk_charges_nothing(
-    ledger: Ledger, path: Path, monkeypatch: pytest.MonkeyPatch
+    ledger: FileLedger, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger.reserve(0.25, META)
     before = path.read_bytes()

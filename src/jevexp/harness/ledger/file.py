@@ -1,4 +1,4 @@
-"""A spending cap as an append-only file that any number of runs and processes share.
+"""A ledger as an append-only file that any number of runs and processes share.
 
 Every row is one JSON line; the pinned harness reads our files and we read its. Both lock the file
 itself with `flock`, so that they exclude each other, and both keep an unsettled reservation
@@ -8,33 +8,32 @@ charged: a request that was in flight when its process died may have cost money.
 import errno
 import fcntl
 import os
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from jevexp.domain.json import dumps, loads
-from jevexp.harness.books import Books, LedgerError, amount
+from jevexp.domain.json import loads
+from jevexp.harness.ledger.books import (
+    Books,
+    LedgerError,
+    amount,
+    check_charge,
+    check_fits,
+)
+from jevexp.harness.ledger.own import OwnRows
+from jevexp.harness.ledger.rows import Row, append, cap_row, reserve_row, settle_row
 
-# Room for the rounding of sums, as the benchmark has it.
-EPSILON_USD = 1e-12
 _POLL_S = 0.005
 # How every row begins, ours and the pinned harness's.
 _ROW_START = b'{"event"'
 
 
-class CapReached(LedgerError):
-    """The reservation would pass the cap; nothing was written and no request may be sent."""
-
-
-class Overcharged(LedgerError):
-    """A charge above its reservation. It was written; the run has to halt."""
-
-
-class Ledger:
+class FileLedger:
     """One open ledger file.
 
     The lower of the file's first cap and `cap_usd` is in force: a later run can lower the cap for
@@ -46,6 +45,7 @@ class Ledger:
         cap_usd: this run's cap in US dollars.
         now: seconds since the epoch, for the rows' `ts`.
         lock_timeout_s: how long another process may hold the lock.
+        own_rows: where this run's rows are kept as well; closed with the ledger.
         read_only: only look; the file has to exist, and nothing in it is mended.
 
     Raises:
@@ -59,13 +59,17 @@ class Ledger:
         *,
         now: Callable[[], float] = time.time,
         lock_timeout_s: float = 60.0,
+        own_rows: OwnRows | None = None,
         read_only: bool = False,
     ) -> None:
         self.path = path
         self._own_cap = amount(cap_usd)
         self._now = now
         self._lock_timeout_s = lock_timeout_s
+        self._own_rows = own_rows
         self._read_only = read_only
+        # Threads share one open file, between which its lock makes no difference.
+        self._turn = threading.Lock()
         flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_APPEND | os.O_CREAT
         self._file = os.open(path, flags | os.O_CLOEXEC, 0o644)
         self._position = 0
@@ -73,8 +77,7 @@ class Ledger:
         self._books = Books()
         self._own: set[str] = set()
         try:
-            with self._locked():
-                pass
+            self.catch_up()
         except LedgerError:
             self.close()
             raise
@@ -94,7 +97,9 @@ class Ledger:
     @property
     def charged_here_usd(self) -> float:
         """What reservations made through this object came to, open ones in full, in US dollars."""
-        return float(sum((Fraction(self._books.came_to(one)) for one in self._own), Fraction(0)))
+        with self._turn:
+            came_to = (Fraction(self._books.came_to(one)) for one in self._own)
+            return float(sum(came_to, Fraction(0)))
 
     def reserve(self, amount_usd: float, meta: Mapping[str, Any]) -> str:
         """Set an amount aside and return the reservation's id.
@@ -104,27 +109,18 @@ class Ledger:
             LedgerError: not a finite, non-negative amount, or the file is damaged.
         """
         wanted = amount(amount_usd)
+        reservation_id = uuid.uuid4().hex
         with self._locked():
             if self._books.first_cap_usd is None:
-                self._append({"event": "cap", "cap_usd": self._own_cap, "ts": self._now()})
-            if self._books.charged + Fraction(wanted) > Fraction(self.cap_usd) + Fraction(
-                EPSILON_USD
-            ):
-                raise CapReached(
-                    f"{wanted} more would pass the cap of {self.cap_usd} US dollars; "
-                    f"{float(self._books.charged)} are charged"
-                )
-            reservation_id = uuid.uuid4().hex
-            self._append(
-                {
-                    "event": "reserve",
-                    "reservation_id": reservation_id,
-                    "reserved_usd": wanted,
-                    "ts": self._now(),
-                    "meta": dict(meta),
-                }
-            )
+                self._append(cap_row(self._own_cap, self._now()))
+            if self._own_rows:
+                self._own_rows.begin(self.cap_usd, self._now())
+            check_fits(self._books.charged, wanted, self.cap_usd)
+            row = reserve_row(reservation_id, wanted, self._now(), meta)
+            self._append(row)
             self._own.add(reservation_id)
+        if self._own_rows:
+            self._own_rows.keep(row)
         return reservation_id
 
     def settle(self, reservation_id: str, charged_usd: float, meta: Mapping[str, Any]) -> None:
@@ -137,17 +133,11 @@ class Ledger:
         charged = amount(charged_usd)
         with self._locked():
             reserved = self._books.reserved(reservation_id)
-            self._append(
-                {
-                    "event": "settle",
-                    "reservation_id": reservation_id,
-                    "charged_usd": charged,
-                    "ts": self._now(),
-                    "meta": dict(meta),
-                }
-            )
-        if charged > reserved + EPSILON_USD:
-            raise Overcharged(f"charged {charged}, more than the reserved {reserved} US dollars")
+            row = settle_row(reservation_id, charged, self._now(), meta)
+            self._append(row)
+        if self._own_rows and reservation_id in self._own:
+            self._own_rows.keep(row)
+        check_charge(reserved, charged)
 
     def adopt(self, reservation_id: str) -> None:
         """Count a reservation as made through this object.
@@ -157,16 +147,28 @@ class Ledger:
         Raises:
             LedgerError: the file is damaged.
         """
-        with self._locked():
+        with self._turn:
             self._own.add(reservation_id)
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """Read what others have appended since the last look.
+
+        Raises:
+            LedgerError: the file is damaged.
+        """
+        with self._locked():
+            pass
 
     def close(self) -> None:
         """Close the file; open reservations stay charged."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+        if self._own_rows:
+            self._own_rows.close()
 
-    def __enter__(self) -> "Ledger":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
@@ -174,12 +176,13 @@ class Ledger:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        self._lock()
-        try:
-            self._catch_up()
-            yield
-        finally:
-            fcntl.flock(self._file, fcntl.LOCK_UN)
+        with self._turn:
+            self._lock()
+            try:
+                self._read_on()
+                yield
+            finally:
+                fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def _lock(self) -> None:
         deadline = time.monotonic() + self._lock_timeout_s
@@ -198,7 +201,7 @@ class Ledger:
             else:
                 return
 
-    def _catch_up(self) -> None:
+    def _read_on(self) -> None:
         """Read what others appended since the last look."""
         size = os.fstat(self._file).st_size
         if size == self._position:
@@ -239,26 +242,26 @@ class Ledger:
             self._read(torn)
         os.fsync(self._file)
 
-    def _append(self, row: dict[str, Any]) -> None:
+    def _append(self, row: Row) -> None:
         if self._read_only:
             raise LedgerError(f"{self.path}: opened only to look")
-        line = dumps(row).encode() + b"\n"
-        written = os.write(self._file, line)
-        if written != len(line):
-            os.ftruncate(self._file, self._position)
-            raise LedgerError(f"{self.path}: the disk took only a part of a row; it was removed")
-        os.fsync(self._file)
-        self._position += written
+        self._position += append(self._file, row, self.path)
         self._lines += 1
         self._books.add(row)
 
     def _read(self, line: bytes) -> None:
         """Take in one row that is in the file already."""
+        row = None
         try:
             if line.strip():
-                self._books.add(loads(line))
+                row = loads(line)
+                self._books.add(row)
         except (ValueError, KeyError, TypeError, LedgerError) as error:
             place = f"{self.path}:{self._lines + 1}"
             raise LedgerError(f"{place}: not a ledger row: {error}") from error
         self._lines += 1
         self._position += len(line) + 1
+        if self._own_rows and row and row.get("reservation_id") in self._own:
+            # The pinned harness wrote it, for a reservation that was adopted.
+            self._own_rows.begin(self.cap_usd, self._now())
+            self._own_rows.keep(row)
