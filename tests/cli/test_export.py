@@ -111,7 +111,7 @@ def test_one_unreadable_run_does_not_stop_the_others(
         (["missing"], "missing: no such folder; give a run directory, or a sweep's"),
         (["empty"], "no run here and none right below: manifest.json is missing"),
         (["run", "--uri", "mlruns"], "tracking.uri: expected a server's"),
-        (["run", "--uri", "http://me:hunter2@host"], "MLFLOW_TRACKING_PASSWORD"),
+        (["run", "--uri", "http://me:hunter2@host"], "username_env and password_env"),
     ],
 )
 def test_unusable_input_logs_nothing(

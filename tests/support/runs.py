@@ -24,7 +24,11 @@ def tracking(**changed: Any) -> Tracking:
         "uri": None,
         "experiment": "jevexp",
         "raw_evidence": False,
+        "traces": False,
         "timeout_s": 10.0,
+        "token_env": None,
+        "username_env": None,
+        "password_env": None,
     }
     return Tracking.model_validate(fields | changed)
 

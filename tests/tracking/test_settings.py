@@ -41,6 +41,28 @@ def test_what_is_no_address_is_refused_with_an_example(uri: str) -> None:
     ],
 )
 def test_a_password_is_refused_and_not_repeated(uri: str) -> None:
-    with pytest.raises(InputError, match="MLFLOW_TRACKING_PASSWORD") as refused:
+    with pytest.raises(InputError, match="username_env and password_env") as refused:
         Tracking.of(fields(uri), at="tracking")
     assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"token_env": "A", "username_env": "B", "password_env": "C"}, "not both"),
+        ({"username_env": "B"}, "set both or neither"),
+        ({"password_env": "C"}, "set both or neither"),
+        ({"token_env": "A", "uri": None}, "only a server is logged in to"),
+        ({"token_env": "A", "uri": "sqlite:////data/mlflow.db"}, "only a server is logged in to"),
+        ({"token_env": "not a name"}, r"^tracking\.token_env: "),
+    ],
+)
+def test_half_a_login_or_two_are_refused(changed: dict[str, str | None], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Tracking.of(fields("https://mlflow.example") | changed, at="tracking")
+
+
+def test_a_run_from_before_there_were_logins_and_traces_can_be_exported() -> None:
+    old = {name: fields("https://x")[name] for name in
+           ("kind", "uri", "experiment", "raw_evidence", "timeout_s")}  # fmt: skip
+    assert Tracking.of(old, at="tracking") == Tracking.of(fields("https://x"), at="tracking")

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from jevexp.backends.secrets import read_secret
 from jevexp.backends.server.command import CommandServer
 from jevexp.backends.transport import Transport
 from jevexp.settings.http import HttpBackend
+from jevexp.settings.secrets import read_secret
 
 
 def http_error(_body: Any) -> str:

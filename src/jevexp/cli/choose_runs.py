@@ -1,19 +1,44 @@
 """Which finished runs a command line means."""
 
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from rich.console import Console
 
 from jevexp.analysis.runs import FinishedRun, read_run
 from jevexp.cli.export import planned_tasks, run_directories
+from jevexp.cli.tracked import TrackedRuns, add_where, run_id_of
 from jevexp.domain.json import dumps
 from jevexp.domain.task import Task
 from jevexp.errors import InputError
 from jevexp.evidence import Manifest, RunDirectory, RunStatus
 
 
-def resolve(argument: str) -> list[RunDirectory]:
+def add_runs(parser: ArgumentParser) -> None:
+    """Add the options that name runs: as arguments, the baseline, and MLflow's filter."""
+    parser.add_argument(
+        "runs", nargs="*", metavar="RUN", help="a run directory, a sweep's, or an MLflow run id"
+    )
+    parser.add_argument("--baseline", metavar="RUN", help="what the others are held to")
+    add_where(parser)
+
+
+def read_chosen(arguments: Namespace) -> list[FinishedRun]:
+    """The runs that a command line with the options of `add_runs` names, the baseline first.
+
+    Raises:
+        InputError: there is no such run, or one cannot be read.
+    """
+    with TemporaryDirectory(prefix="jevexp-runs-") as folder:
+        tracked = TrackedRuns(arguments, Path(folder))
+        runs = read_runs(choose(arguments.runs, arguments.baseline, tracked))
+        return [replace(run, path=tracked.name_of(run.path)) for run in runs]
+
+
+def resolve(argument: str, tracked: TrackedRuns) -> list[RunDirectory]:
     """The run that an argument names, or those runs of a sweep that were not refused.
 
     The refused ones are named on standard error.
@@ -21,6 +46,8 @@ def resolve(argument: str) -> list[RunDirectory]:
     Raises:
         InputError: there is no run.
     """
+    if run_id := run_id_of(argument):
+        return [tracked.fetch(run_id)]
     path = Path(argument)
     found = run_directories(path)
     if found[0].path == path:
@@ -36,16 +63,19 @@ def resolve(argument: str) -> list[RunDirectory]:
     return answered
 
 
-def choose(arguments: Sequence[str], baseline: str | None = None) -> list[RunDirectory]:
-    """The runs that the arguments name, the baseline first; without one in the order given.
+def choose(
+    arguments: Sequence[str], baseline: str | None, tracked: TrackedRuns
+) -> list[RunDirectory]:
+    """The runs that the arguments and the filter name; the baseline first, if there is one.
 
     Raises:
         InputError: an argument names no run, or the baseline is not one run.
     """
-    given = [directory for argument in arguments for directory in resolve(argument)]
+    given = [directory for argument in arguments for directory in resolve(argument, tracked)]
+    given += tracked.selected()
     if baseline is None:
         return given
-    found = resolve(baseline)
+    found = resolve(baseline, tracked)
     if len(found) != 1:
         raise InputError(f"{baseline}: a baseline is one run, found {len(found)}")
     place = found[0].path.resolve()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from jevexp.analysis.compare import compare
 from jevexp.analysis.metric import Options
-from jevexp.cli.choose_runs import choose, read_runs
+from jevexp.cli.choose_runs import add_runs, read_chosen
 from jevexp.cli.comparison_view import print_comparison
 from jevexp.cli.console import make_console
 from jevexp.domain.json import dumps
@@ -25,7 +25,7 @@ def main(argv: Sequence[str]) -> int:
         draws=arguments.draws,
         seed=arguments.seed,
     )
-    comparison = compare(read_runs(choose(arguments.runs, arguments.baseline)), options)
+    comparison = compare(read_chosen(arguments), options)
     if arguments.json:
         print(dumps(comparison.plain(), indent=2))
         return 0
@@ -39,8 +39,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Hold finished runs against a baseline, the first one unless --baseline names "
         "another: differences with intervals, and what may be concluded.",
     )
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="a run directory, or a sweep's")
-    parser.add_argument("--baseline", metavar="RUN", help="what the others are held to")
+    add_runs(parser)
     parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
     parser.add_argument(
         "--alpha",

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.text import Text
 
+from jevexp.cli.tracked import add_login, login_fields
 from jevexp.datasets import FileState, file_state, load_dataset
 from jevexp.domain.task import Task
 from jevexp.errors import InputError
@@ -66,7 +67,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--uri", help="log there instead of where the run was configured to")
     parser.add_argument("--experiment", metavar="NAME", help="the experiment that gets the runs")
+    add_login(parser)
     parser.add_argument("--raw", action="store_true", help="also log the raw evidence")
+    parser.add_argument("--traces", action="store_true", help="also log one trace a task")
     return parser
 
 
@@ -97,11 +100,16 @@ def _plan(directory: RunDirectory, arguments: argparse.Namespace) -> Export:
     resolved = manifest.config.resolved
     fields = resolved["tracking"] | {"kind": "mlflow"}
     if arguments.uri is not None:
-        fields["uri"] = arguments.uri
+        # Another place has another login.
+        fields |= {"uri": arguments.uri} | login_fields(arguments)
+    else:
+        fields |= {name: given for name, given in login_fields(arguments).items() if given}
     if arguments.experiment is not None:
         fields["experiment"] = arguments.experiment
     if arguments.raw:
         fields["raw_evidence"] = True
+    if arguments.traces:
+        fields["traces"] = True
     target = Target(Tracking.of(fields, at="tracking"), _outputs(directory.path, resolved))
     return Export(directory, manifest, target)
 
@@ -117,12 +125,15 @@ def _log(console: Console, tracker: Tracker, export: Export) -> TrackedRun | Non
     """Log one run and say what that did; None where it failed."""
     path = export.directory.path
     try:
-        run = tracker.log(export.directory, planned_tasks(export.manifest))
+        tasks = planned_tasks(export.manifest)
+        run = tracker.log(export.directory, tasks)
     except TrackingError as error:
         console.print(Text(f"not logged  {path}: {error}", style="red"))
         return None
     if run is not None:
         console.print(Text(f"{run.change:<10}  {path}{_remark(export.manifest)}"))
+        if export.target.settings.traces and tasks is None:
+            console.print(Text("            without traces: its tasks are not here"))
     return run
 
 

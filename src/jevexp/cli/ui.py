@@ -4,13 +4,12 @@ import argparse
 import signal
 import socket
 from collections.abc import Sequence
-from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
+from jevexp.cli.tracked import add_store, store_settings
 from jevexp.errors import InputError
-from jevexp.settings import Tracking
 from jevexp.tracking import Tracker, TrackingError, make_tracker
 from jevexp.tracking.links import DEFAULT_PORT
 from jevexp.tracking.place import Place
@@ -26,7 +25,7 @@ def main(argv: Sequence[str]) -> int:
     arguments = _parser().parse_args(argv)
     if arguments.uri is None and not arguments.outputs.is_dir():
         raise InputError(f"{arguments.outputs}: no such folder; run something, or give --outputs")
-    tracker = make_tracker(_settings(arguments), arguments.outputs)
+    tracker = make_tracker(store_settings(arguments), arguments.outputs)
     console = Console(soft_wrap=True)
     for signum in (signal.SIGINT, signal.SIGTERM):
         # Whoever ends us ends the child too; a shell's background job ignores SIGINT otherwise.
@@ -51,30 +50,9 @@ def _parser() -> argparse.ArgumentParser:
         prog="jevexp ui",
         description="Open MLflow on the finished runs; Ctrl-C ends it.",
     )
-    parser.add_argument(
-        "--outputs",
-        type=Path,
-        default=Path("outputs"),
-        metavar="DIR",
-        help="the folder of runs (default: outputs)",
-    )
+    add_store(parser)
     parser.add_argument("--port", type=int, default=DEFAULT_PORT, help=f"default: {DEFAULT_PORT}")
-    parser.add_argument("--uri", help="another store; for a server its links are printed")
-    parser.add_argument("--experiment", default="jevexp", metavar="NAME", help="default: jevexp")
     return parser
-
-
-def _settings(arguments: argparse.Namespace) -> Tracking:
-    return Tracking.of(
-        {
-            "kind": "mlflow",
-            "uri": arguments.uri,
-            "experiment": arguments.experiment,
-            "raw_evidence": False,
-            "timeout_s": 10.0,
-        },
-        at="tracking",
-    )
 
 
 def _serve(console: Console, tracker: Tracker, place: Place, port: int) -> None:

@@ -5,17 +5,24 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from jevexp.settings.base import Model, Seconds
+from jevexp.settings.base import EnvironmentVariable, Model, Seconds
 
 
 class Tracking(Model):
-    """Where finished runs are logged. `uri` null: an SQLite database under the outputs folder."""
+    """Where finished runs are logged. `uri` null: an SQLite database under the outputs folder.
+
+    The fields with a default came later: a run directory from before them is still exported.
+    """
 
     kind: Literal["mlflow", "none"]
     uri: str | None
     experiment: Annotated[str, Field(min_length=1, max_length=500)]
     raw_evidence: bool
+    traces: bool = False
     timeout_s: Seconds
+    token_env: EnvironmentVariable | None = None
+    username_env: EnvironmentVariable | None = None
+    password_env: EnvironmentVariable | None = None
 
     @model_validator(mode="after")
     def _store_without_password(self) -> Self:
@@ -27,7 +34,27 @@ class Tracking(Model):
             )
         if self.uri and re.search(r"://[^/]*:[^/]*@|^https?://[^/]*@|password=", self.uri):
             raise ValueError(
-                "uri: holds a password or a user; for a server set MLFLOW_TRACKING_USERNAME and "
-                "MLFLOW_TRACKING_PASSWORD, for a database use its own password file"
+                "uri: holds a password or a user; for a server name the environment variables that "
+                "hold them in username_env and password_env, for a database use its own password "
+                "file"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _one_login(self) -> Self:
+        pair = (self.username_env, self.password_env)
+        if self.token_env and any(pair):
+            raise ValueError(
+                "token_env: a server is asked with a token or with a user and password, not both; "
+                "leave token_env or username_env and password_env null"
+            )
+        if any(pair) and not all(pair):
+            raise ValueError("username_env: a user and a password go together; set both or neither")
+        if (self.token_env or any(pair)) and not (self.uri or "").startswith(
+            ("http://", "https://")
+        ):
+            raise ValueError(
+                "token_env, username_env, password_env: only a server is logged in to; set uri to "
+                "its http(s)://HOST[:PORT]"
             )
         return self

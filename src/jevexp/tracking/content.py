@@ -1,9 +1,10 @@
 """All that is logged of a run, read from its directory. Nothing here knows MLflow's interface."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,17 @@ from jevexp.domain.json import dumps
 from jevexp.domain.record import Record
 from jevexp.domain.task import Task
 from jevexp.evidence import Manifest, RunDirectory, RunStatus
-from jevexp.evidence.directory import CHECKSUMS, LOG, MANIFEST, RESULTS, SUMMARY
+from jevexp.evidence.directory import CHECKSUMS, LEDGER, LOG, MANIFEST, RESULTS, SUMMARY
+from jevexp.settings import Tracking
 from jevexp.tracking.metrics import metrics
 from jevexp.tracking.note import note
 from jevexp.tracking.params import params
 from jevexp.tracking.table import per_task
-from jevexp.tracking.tags import tags
+from jevexp.tracking.tags import PATH, tags
+from jevexp.tracking.traces import Trace, traces
 from jevexp.untrusted.files import opened
 
-FILES = (MANIFEST, SUMMARY, RESULTS, CHECKSUMS, LOG)
+FILES = (MANIFEST, SUMMARY, RESULTS, LEDGER, CHECKSUMS, LOG)
 # MLflow keeps at most 36 characters.
 DIGEST_LENGTH = 12
 STATUS = {
@@ -63,11 +66,14 @@ class Content:
     table: dict[str, Any]
     files: tuple[Path, ...]
     raw: Path | None
+    traces: Callable[[], Iterator[Trace]] | None
     evidence_sha256: str
 
 
-def read(directory: RunDirectory, tasks: Sequence[Task] | None, *, raw_evidence: bool) -> Content:
+def read(directory: RunDirectory, tasks: Sequence[Task] | None, settings: Tracking) -> Content:
     """Read a run directory; the run may have ended in any way.
+
+    Without the tasks there are no traces: nobody knows what was asked.
 
     Raises:
         InputError: there is no manifest.
@@ -86,14 +92,15 @@ def read(directory: RunDirectory, tasks: Sequence[Task] | None, *, raw_evidence:
         end_ms=_end(manifest, records),
         params=params(manifest.config.resolved),
         metrics=metrics(manifest, summary),
-        tags=tags(manifest),
+        tags=tags(manifest) | {PATH: str(directory.path.resolve())},
         note=note(directory, manifest, summary),
         dataset=_dataset(manifest),
         config=manifest.config.resolved,
         table=per_task(records, tasks),
         files=tuple(path for name in FILES if (path := directory.path / name).is_file()),
-        raw=directory.raw if raw_evidence and directory.raw.is_dir() else None,
-        evidence_sha256=_evidence_sha256(directory),
+        raw=directory.raw if settings.raw_evidence and directory.raw.is_dir() else None,
+        traces=partial(traces, records, tasks) if settings.traces and tasks is not None else None,
+        evidence_sha256=evidence_sha256(directory),
     )
 
 
@@ -126,8 +133,12 @@ def _milliseconds(time: str) -> int:
     return round(datetime.fromisoformat(time).timestamp() * 1000)
 
 
-def _evidence_sha256(directory: RunDirectory) -> str:
-    """Hash of the checksums, which cover every file; before they exist, of the manifest."""
+def evidence_sha256(directory: RunDirectory) -> str:
+    """Hash of the checksums, which cover every file; before they exist, of the manifest.
+
+    Raises:
+        OSError: there is neither, or it cannot be read.
+    """
     sealed = directory.path / CHECKSUMS
     path = sealed if sealed.is_file() else directory.path / MANIFEST
     with opened(path, follow_links=False) as file:

@@ -4,7 +4,7 @@ import logging
 import math
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 TIMEOUT = "MLFLOW_HTTP_REQUEST_TIMEOUT"
@@ -19,15 +19,17 @@ ENVIRONMENT = {
 
 
 @contextmanager
-def conversation(timeout_s: float) -> Iterator[None]:
+def conversation(timeout_s: float, login: Mapping[str, str | None] | None = None) -> Iterator[None]:
     """Import and use MLflow in here, and only in here.
 
-    MLflow takes its limits from the environment: without them an unreachable server holds things
-    up for four minutes. The environment is put back afterwards, so that no child inherits it.
+    MLflow takes its limits and its login from the environment: without limits an unreachable server
+    holds things up for four minutes. The environment is put back afterwards, so that no child
+    inherits it.
     """
-    before = {name: os.environ.get(name) for name in ENVIRONMENT}
     # Whole seconds; 0 would mean no limit.
-    os.environ |= ENVIRONMENT | {TIMEOUT: str(math.ceil(timeout_s))}
+    wanted = ENVIRONMENT | {TIMEOUT: str(math.ceil(timeout_s))} | dict(login or {})
+    before = {name: os.environ.get(name) for name in wanted}
+    _set(wanted)
     disabled = logging.root.manager.disable
     # MLflow, Alembic and SQLAlchemy tell the terminal about tables and retries.
     logging.disable(logging.CRITICAL)
@@ -37,8 +39,12 @@ def conversation(timeout_s: float) -> Iterator[None]:
             yield
     finally:
         logging.disable(disabled)
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        _set(before)
+
+
+def _set(variables: Mapping[str, str | None]) -> None:
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value

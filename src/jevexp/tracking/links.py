@@ -20,6 +20,7 @@ class Links:
         charts: the metrics of these runs as charts; of all, for a single run.
         tables: their per-task tables side by side, likewise.
         compare: parameters and metrics side by side; None for a single run.
+        traces: the traces of these runs side by side, two at a time; None where there are none.
         runs: one address a run, in the order that was asked for.
     """
 
@@ -28,6 +29,7 @@ class Links:
     charts: str
     tables: str
     compare: str | None
+    traces: str | None
     runs: tuple[str, ...]
 
     def lines(self) -> list[str]:
@@ -39,12 +41,18 @@ class Links:
             ("charts", self.charts),
             ("compare", self.compare),
             ("per task", self.tables),
+            ("traces", self.traces),
         ]
         return [f"{label:<8}  {text}" for label, text in rows if text]
 
 
 def make_links(
-    base: str, experiment_id: str, run_ids: Sequence[str], *, start: str | None = None
+    base: str,
+    experiment_id: str,
+    run_ids: Sequence[str],
+    *,
+    traced: Sequence[str] = (),
+    start: str | None = None,
 ) -> Links:
     """The addresses for runs of one experiment.
 
@@ -52,6 +60,7 @@ def make_links(
         base: where the user interface is, such as http://127.0.0.1:5000.
         experiment_id: the experiment that holds the runs.
         run_ids: at least one.
+        traced: those of them that have traces.
         start: the command that starts the user interface there, if it must be started.
     """
     root = f"{base.rstrip('/')}/#"
@@ -66,8 +75,17 @@ def make_links(
         charts=f"{views}=CHART",
         tables=f"{views}=ARTIFACT",
         compare=f"{root}/compare-runs?{compared}" if several else None,
+        traces=f"{root}/experiments/{experiment_id}/evaluation-runs{_sides(traced)}"
+        if traced
+        else None,
         runs=tuple(f"{experiment}/{run_id}?{CLASSIC}" for run_id in run_ids),
     )
+
+
+def _sides(traced: Sequence[str]) -> str:
+    """The last run, and the first one beside it."""
+    chosen = f"?selectedRunUuid={traced[-1]}"
+    return chosen if len(traced) == 1 else f"{chosen}&compareToRunUuid={traced[0]}"
 
 
 def _only(run_ids: Sequence[str]) -> str:

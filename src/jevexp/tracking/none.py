@@ -1,11 +1,12 @@
 """No tracking: the run directory is all there is."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from jevexp.domain.task import Task
 from jevexp.evidence import RunDirectory
 from jevexp.tracking.links import Links
-from jevexp.tracking.protocol import TrackedRun
+from jevexp.tracking.protocol import TrackedRun, TrackingError
 
 
 class NoTracker:
@@ -17,6 +18,14 @@ class NoTracker:
     def runs(self, sweep: str | None = None) -> list[TrackedRun]:  # noqa: ARG002  the protocol's
         """No runs."""
         return []
+
+    def select(self, where: str) -> list[TrackedRun]:  # noqa: ARG002  the protocol's
+        """No runs."""
+        return []
+
+    def fetch(self, run_id: str, into: Path) -> RunDirectory:  # noqa: ARG002  the protocol's
+        """Refuse: nothing was ever logged."""
+        raise TrackingError(f"run {run_id}: nothing is tracked (tracking.kind is none)")
 
     def check(self) -> str:
         """Nothing to check."""

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Protocol
 
 from jevexp.domain.task import Task
@@ -38,6 +39,7 @@ class TrackedRun:
         name: what people see in lists.
         directory: the name of the run directory.
         change: what logging it did; NONE where it was only looked up.
+        traced: whether it has its traces.
     """
 
     run_id: str
@@ -45,6 +47,7 @@ class TrackedRun:
     name: str
     directory: str
     change: Change = Change.NONE
+    traced: bool = False
 
 
 class Tracker(Protocol):
@@ -71,6 +74,27 @@ class Tracker(Protocol):
 
         Raises:
             TrackingError: the tracker cannot be asked.
+        """
+
+    def select(self, where: str) -> list[TrackedRun]:
+        """The runs that a filter selects, oldest first.
+
+        Args:
+            where: in the tracker's own language, such as "tags.jev.sweep = '…'".
+
+        Raises:
+            TrackingError: the tracker cannot be asked, or does not understand the filter.
+        """
+
+    def fetch(self, run_id: str, into: Path) -> RunDirectory:
+        """The directory that a run was logged from, if it is here and unchanged; else a copy.
+
+        Args:
+            run_id: the tracker's own id.
+            into: a folder for what has to be downloaded.
+
+        Raises:
+            TrackingError: there is no such run, or its files are not those that were logged.
         """
 
     def check(self) -> str:

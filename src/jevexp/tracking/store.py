@@ -16,22 +16,25 @@ from jevexp.tracking.protocol import TrackingError
 LOCK_TIMEOUT_S = 120
 
 
-def open_store(place: Place, experiment: str, timeout_s: float) -> tuple[Any, str]:
-    """An MLflow client for the place, and the id of the experiment, which is made if missing.
+def open_store(place: Place, experiment: str, timeout_s: float, *, create: bool) -> tuple[Any, str]:
+    """An MLflow client for the place, and the id of the experiment.
 
-    Call it inside a `conversation`.
+    Call it inside a `conversation`. `create` makes the database and the experiment if missing.
 
     Raises:
-        TrackingError: a server does not answer in time, or a lock is held for too long.
+        TrackingError: a server does not answer in time, a lock is held for too long, or something
+            is missing that is not to be made.
     """
     if place.served:
         ask_health(place.uri, timeout_s)
+    if not create and place.database is not None and not place.database.is_file():
+        raise TrackingError(f"{place.database}: no such database; nothing was logged there yet")
     # Imported before the lock is taken: others need not wait for that too.
     from mlflow import MlflowClient
 
     with _alone(place):
         client = MlflowClient(tracking_uri=place.uri)
-        return client, _experiment_id(client, place, experiment)
+        return client, _experiment_id(client, place, experiment, create=create)
 
 
 def ask_health(uri: str, timeout_s: float) -> None:
@@ -71,7 +74,7 @@ def _alone(place: Place) -> Iterator[None]:
         raise TrackingError(f"{place.lock}: held by another process") from error
 
 
-def _experiment_id(client: Any, place: Place, name: str) -> str:
+def _experiment_id(client: Any, place: Place, name: str, *, create: bool) -> str:
     from mlflow import MlflowException
 
     if found := client.get_experiment_by_name(name):
@@ -80,6 +83,8 @@ def _experiment_id(client: Any, place: Place, name: str) -> str:
                 f"experiment {name!r} is deleted there; restore it, or set tracking.experiment"
             )
         return str(found.experiment_id)
+    if not create:
+        raise TrackingError(f"{place.uri}: there is no experiment {name!r}")
     try:
         return str(client.create_experiment(name, artifact_location=place.artifacts))
     except MlflowException:

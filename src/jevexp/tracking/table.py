@@ -44,7 +44,7 @@ def _row(record: Record, task: Task | None) -> dict[str, Any]:
     return {
         "task_id": record.task_id,
         "family": record.family,
-        "outcome": _outcome(record, task),
+        "outcome": outcome(record, task),
         "expected": expected,
         "predicted": record.predicted,
         "p_expected": _probability(record, expected),
@@ -63,7 +63,8 @@ def _gap(task: Task) -> dict[str, Any]:
     }
 
 
-def _outcome(record: Record, task: Task | None) -> str:
+def outcome(record: Record, task: Task | None) -> str:
+    """In one word what came of a task that was attempted."""
     if not record.ok:
         return "failed"
     if not record.valid:

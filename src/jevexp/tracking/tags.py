@@ -6,7 +6,11 @@ from jevexp.identity.observed import Source
 KIND = "jev.kind"
 RUN = "jev.run"
 SWEEP = "jev.sweep"
+# Where the run directory was when it was logged.
+PATH = "jev.path"
 DATASET_HASH = "jev.dataset_hash"
+# How many traces the run has, once it has all of them.
+TRACES = "jev.traces"
 # Written last: a run that carries it is all there, and its evidence had this hash.
 EVIDENCE = "jev.evidence_sha256"
 

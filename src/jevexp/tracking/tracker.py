@@ -16,10 +16,12 @@ from jevexp.settings import Tracking
 from jevexp.tracking.check import check_place
 from jevexp.tracking.content import Content, read
 from jevexp.tracking.conversation import conversation
+from jevexp.tracking.fetching import fetch
 from jevexp.tracking.links import DEFAULT_PORT, Links, make_links
+from jevexp.tracking.login import login, secrets
 from jevexp.tracking.place import Place
 from jevexp.tracking.protocol import TrackedRun, TrackingError
-from jevexp.tracking.reading import find_runs
+from jevexp.tracking.reading import find_runs, select_runs
 from jevexp.tracking.store import ask_health, open_store
 from jevexp.tracking.writing import write
 
@@ -36,6 +38,7 @@ class MlflowTracker:
     def __init__(self, settings: Tracking, outputs: Path) -> None:
         self.place = Place.of(settings.uri, outputs)
         self._settings = settings
+        self._login = login(settings)
         self._outputs = outputs
         self._opened: tuple[Any, str] | None = None
         self._closed: TrackingError | None = None
@@ -62,6 +65,26 @@ class MlflowTracker:
             client, experiment_id = self._open()
             return find_runs(client, experiment_id, sweep)
 
+    def select(self, where: str) -> list[TrackedRun]:
+        """All runs that a filter in MLflow's language selects, oldest first.
+
+        Raises:
+            TrackingError: the store cannot be asked, or does not understand the filter.
+        """
+        with self._explained():
+            client, experiment_id = self._open(create=False)
+            return select_runs(client, experiment_id, where)
+
+    def fetch(self, run_id: str, into: Path) -> RunDirectory:
+        """The directory that a run was logged from, if it is here and unchanged; else a copy.
+
+        Raises:
+            TrackingError: there is no such run, or its files are not those that were logged.
+        """
+        with self._explained():
+            client, _ = self._open(create=False)
+            return fetch(client, run_id, into)
+
     def check(self) -> str:
         """Where runs would be logged, in words; nothing is made or changed.
 
@@ -80,11 +103,17 @@ class MlflowTracker:
         elif base is None:
             base = f"http://127.0.0.1:{DEFAULT_PORT}"
             start = self._start_command()
-        return make_links(base, runs[0].experiment_id, [run.run_id for run in runs], start=start)
+        return make_links(
+            base,
+            runs[0].experiment_id,
+            [run.run_id for run in runs],
+            traced=[run.run_id for run in runs if run.traced],
+            start=start,
+        )
 
     def _read(self, directory: RunDirectory, tasks: Sequence[Task] | None) -> Content:
         try:
-            return read(directory, tasks, raw_evidence=self._settings.raw_evidence)
+            return read(directory, tasks, self._settings)
         except InputError as error:
             raise TrackingError(str(error)) from error
         except (OSError, ValueError) as error:
@@ -92,13 +121,16 @@ class MlflowTracker:
                 f"{directory.path}: cannot be read: {_first_line(error)}"
             ) from error
 
-    def _open(self) -> tuple[Any, str]:
+    def _open(self, *, create: bool = True) -> tuple[Any, str]:
         if self._closed is not None:
             raise self._closed
         if self._opened is None:
             try:
                 self._opened = open_store(
-                    self.place, self._settings.experiment, self._settings.timeout_s
+                    self.place,
+                    self._settings.experiment,
+                    self._settings.timeout_s,
+                    create=create,
                 )
             except TrackingError as error:
                 self._closed = error
@@ -116,7 +148,7 @@ class MlflowTracker:
     def _explained(self) -> Iterator[None]:
         """Talk to MLflow; whatever goes wrong comes out as one line."""
         try:
-            with conversation(self._settings.timeout_s):
+            with conversation(self._settings.timeout_s, self._login):
                 yield
         except TrackingError:
             raise
@@ -125,12 +157,16 @@ class MlflowTracker:
             if self.place.served:
                 # What MLflow says of a server that is gone hides the reason in three others.
                 ask_health(self.place.uri, self._settings.timeout_s)
-            raise TrackingError(f"{self.place.uri}: {_first_line(error)}") from error
+            said = _first_line(error, hidden=secrets(self._login))
+            raise TrackingError(f"{self.place.uri}: {said}") from error
 
 
-def _first_line(error: Exception) -> str:
-    """What an error says, short enough for a warning."""
-    text = f"{type(error).__name__}: {error}".splitlines()[0].strip()
+def _first_line(error: Exception, hidden: Sequence[str] = ()) -> str:
+    """What an error says, in short; a server may repeat what it was asked with."""
+    text = f"{type(error).__name__}: {error}"
+    for secret in hidden:
+        text = text.replace(secret, "***")
+    text = text.splitlines()[0].strip()
     return text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]}…"
 
 

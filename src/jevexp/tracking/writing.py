@@ -1,15 +1,16 @@
 """Writes one run's content, in batches: call by call it takes fifteen times as long."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from jevexp.domain.json import dumps
+from jevexp.tracking.batches import batches
 from jevexp.tracking.content import Content, DatasetInput
 from jevexp.tracking.protocol import Change, TrackedRun
-from jevexp.tracking.tags import EVIDENCE, RUN, SWEEP
+from jevexp.tracking.tags import EVIDENCE, RUN, SWEEP, TRACES
+from jevexp.tracking.trace_writing import write_traces
 
 # MLflow refuses a request with more.
 BATCH = 100
@@ -20,25 +21,40 @@ TABLES_TAG = json.dumps([{"path": TABLE, "type": "table"}])
 
 
 def write(client: Any, experiment_id: str, content: Content) -> TrackedRun:
-    """Make the run, or bring an earlier state of it up to date.
+    """Make the run, or bring an earlier state of it up to date, or add to it what is wanted now.
 
-    The hash of the evidence is written last, so that a run without it is known to be unfinished.
+    The hash of the evidence is written last, so that a run without it is known to be unfinished;
+    so are the marks of what may be added later.
     """
     found = _find(client, experiment_id, content)
-    if found is not None and found.data.tags.get(EVIDENCE) == content.evidence_sha256:
-        return _tracked(found.info.run_id, experiment_id, content, Change.NONE)
-    run_id = found.info.run_id if found else _create(client, experiment_id, content)
+    known = found.data.tags if found else {}
+    if known.get(EVIDENCE) == content.evidence_sha256:
+        run_id, change = found.info.run_id, Change.NONE
+    else:
+        known = {}
+        change = Change.UPDATED if found else Change.CREATED
+        run_id = found.info.run_id if found else _create(client, experiment_id, content)
+        _log_run(client, run_id, content)
+    if content.traces is not None and TRACES not in known:
+        written = write_traces(client, experiment_id, run_id, content.traces())
+        client.set_tag(run_id, TRACES, str(written))
+        change = change if change is not Change.NONE else Change.UPDATED
+    return TrackedRun(
+        run_id,
+        experiment_id,
+        content.name,
+        content.directory,
+        change,
+        traced=TRACES in known or content.traces is not None,
+    )
+
+
+def _log_run(client: Any, run_id: str, content: Content) -> None:
     _log_values(client, run_id, content)
     _log_dataset(client, run_id, content.dataset)
     _log_artifacts(client, run_id, content)
     client.set_terminated(run_id, content.status, content.end_ms)
     client.set_tag(run_id, EVIDENCE, content.evidence_sha256)
-    change = Change.UPDATED if found else Change.CREATED
-    return _tracked(run_id, experiment_id, content, change)
-
-
-def _tracked(run_id: str, experiment_id: str, content: Content, change: Change) -> TrackedRun:
-    return TrackedRun(run_id, experiment_id, content.name, content.directory, change)
 
 
 def _find(client: Any, experiment_id: str, content: Content) -> Any:
@@ -75,18 +91,13 @@ def _log_values(client: Any, run_id: str, content: Content) -> None:
         *(Param(name, value) for name, value in content.params.items()),
         *(RunTag(name, value) for name, value in texts.items()),
     ]
-    for part in _parts(values, BATCH):
+    for part in batches(values, BATCH):
         client.log_batch(
             run_id,
             metrics=[one for one in part if isinstance(one, Metric)],
             params=[one for one in part if isinstance(one, Param)],
             tags=[one for one in part if isinstance(one, RunTag)],
         )
-
-
-def _parts(values: list[Any], size: int) -> Iterator[list[Any]]:
-    for start in range(0, len(values), size):
-        yield values[start : start + size]
 
 
 def _log_dataset(client: Any, run_id: str, dataset: DatasetInput) -> None:

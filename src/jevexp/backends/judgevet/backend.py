@@ -13,9 +13,9 @@ from jevexp.backends.judgevet.providers import (
     http_provider,
     typevet_provider,
 )
-from jevexp.backends.secrets import read_secret
 from jevexp.domain.decision import Decision, Request
 from jevexp.settings import JudgevetBackend, ModelIdentity
+from jevexp.settings.secrets import read_secret
 
 
 class Judgevet:

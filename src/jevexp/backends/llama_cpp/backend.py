@@ -14,11 +14,11 @@ from jevexp.backends.llama_cpp.decide import Decider
 from jevexp.backends.llama_cpp.facts import facts
 from jevexp.backends.llama_cpp.readout import READOUT_VERSION
 from jevexp.backends.prompt import PROMPT_VERSION
-from jevexp.backends.secrets import read_secret
 from jevexp.backends.server.managed import ManagedServer
 from jevexp.backends.transport import Transport
 from jevexp.domain.decision import Decision, Request
 from jevexp.settings import LlamaCppBackend, ModelIdentity
+from jevexp.settings.secrets import read_secret
 
 
 class LlamaCpp:

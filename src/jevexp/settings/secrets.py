@@ -26,6 +26,6 @@ def read_secret(variable: str | None, field: str) -> str | None:
         )
     if not secret.isascii() or not secret.isprintable() or " " in secret:
         raise InputError(
-            f"{field}: {variable} holds characters that an API key cannot have; export it again"
+            f"{field}: {variable} holds characters that no HTTP header can hold; export it again"
         )
     return secret
