@@ -80,6 +80,7 @@ def test_what_identifies_a_run_becomes_tags(
     assert {name: value for name, value in tags.items() if name.startswith("jev.")} == {
         "jev.kind": "run",
         "jev.run": "0-run",
+        "jev.path": str(tmp_path.resolve() / "0-run"),
         "jev.sweep": "12-00-00-abc",
         "jev.status": "complete",
         "jev.exit_status": "0",
