@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jevexp.cli.summarize import differences, main
+from jevexp.cli.summarize import main
 from jevexp.datasets import load_dataset
 from jevexp.errors import InputError
 from jevexp.harness import PINNED_COMMIT
@@ -148,23 +148,6 @@ def test_results_of_other_tasks_are_refused(run: Path) -> None:
 def test_a_checkout_goes_with_the_pinned_harness_only(run: Path) -> None:
     with pytest.raises(InputError, match=r"^harness\.path: only harness=upstream takes one"):
         main([str(run), "--harness-path", "here"])
-
-
-@pytest.mark.parametrize(
-    ("stored", "computed", "said"),
-    [
-        ({"a": 0.1 + 0.2}, {"a": 0.3}, []),
-        ({"a": 1}, {"a": 1.0}, []),
-        ({"a": True}, {"a": 1}, ["a: stored true, computed 1"]),
-        ({"a": None}, {"a": 0}, ["a: stored null, computed 0"]),
-        ({"a": {"b": [1, 2]}}, {"a": {"b": [1, 3]}}, ["a.b[1]: stored 2, computed 3"]),
-        ({"a": [1]}, {"a": [1, 2]}, ["a: stored [1], computed [1, 2]"]),
-        ({}, {"a": 1}, ["a: only computed"]),
-        ({"a": "x"}, {"a": "y"}, ['a: stored "x", computed "y"']),
-    ],
-)
-def test_differences_are_named_by_place(stored: Any, computed: Any, said: list[str]) -> None:
-    assert list(differences(stored, computed)) == said
 
 
 def test_it_is_a_verb(tmp_path: Path) -> None:

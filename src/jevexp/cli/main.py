@@ -11,7 +11,19 @@ from jevexp.errors import InputError
 from jevexp.harness.interrupts import Interrupted
 
 # One file a verb below jevexp.cli; each has a function main(arguments) -> exit status.
-VERBS = ("check", "compare", "data", "export", "identify", "list", "plan", "summarize", "ui")
+VERBS = (
+    "check",
+    "compare",
+    "data",
+    "export",
+    "identify",
+    "list",
+    "plan",
+    "receipt",
+    "summarize",
+    "ui",
+    "verify",
+)
 # A module named like a builtin would read as one.
 MODULES = {"list": "listing"}
 

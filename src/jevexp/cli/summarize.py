@@ -1,8 +1,7 @@
 """`jevexp summarize`: compute a run's summary again from its results, and compare."""
 
 import argparse
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,8 @@ from jevexp.evidence import Manifest, RunDirectory
 from jevexp.evidence.directory import SUMMARY
 from jevexp.harness import make_harness
 from jevexp.settings import Dataset, Harness
+from jevexp.verification.differences import differences
 
-# How far two ways to sum the same numbers may be apart.
-TOLERANCE = 1e-12
 _MOST_SHOWN = 5
 
 
@@ -112,29 +110,3 @@ def _compare(console: Console, directory: RunDirectory, summary: dict[str, Any])
     if len(found) > _MOST_SHOWN:
         console.print(Text(f"and in {len(found) - _MOST_SHOWN} more places", style="red"))
     return 1
-
-
-def differences(stored: Any, computed: Any, at: str = "") -> Iterator[str]:
-    """Where two summaries differ, a line each."""
-    if isinstance(stored, Mapping) and isinstance(computed, Mapping):
-        for name in dict.fromkeys([*stored, *computed]):
-            place = f"{at}.{name}" if at else str(name)
-            if name not in stored or name not in computed:
-                yield f"{place}: only {'computed' if name in computed else 'stored'}"
-            else:
-                yield from differences(stored[name], computed[name], place)
-    elif isinstance(stored, list) and isinstance(computed, list) and len(stored) == len(computed):
-        for index, (one, other) in enumerate(zip(stored, computed, strict=True)):
-            yield from differences(one, other, f"{at}[{index}]")
-    elif not _same(stored, computed):
-        yield f"{at}: stored {dumps(stored)}, computed {dumps(computed)}"
-
-
-def _same(one: Any, other: Any) -> bool:
-    if _is_number(one) and _is_number(other):
-        return math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
-    return type(one) is type(other) and bool(one == other)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

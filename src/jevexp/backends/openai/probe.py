@@ -5,7 +5,7 @@ compared. What a server merely accepts proves nothing, since most ignore what th
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -85,7 +85,7 @@ class Features:
     route: str
     family: str | None
     tokenizer: Tokenizer | None
-    renderer: Renderer | None
+    renderer: Callable[[str], str] | None
     tokens: str
     logit_bias: BiasReach
     top: int

@@ -1,0 +1,44 @@
+"""`jevexp receipt`: hashes and numbers of a verified run, for somebody who gets the run later."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from jevexp.cli.verification_view import plain, print_report
+from jevexp.verification import Result, State, verify_run
+from jevexp.verification.receipt import make_receipt, write
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the receipt of a verified run, and 0; else say why not: 1 failed, 3 incomplete.
+
+    Raises:
+        InputError: it is no run directory.
+    """
+    arguments = _parser().parse_args(argv)
+    report = verify_run(arguments.run, tasks=arguments.tasks)
+    # Standard output is the receipt alone.
+    console = Console(stderr=True, soft_wrap=True)
+    if report.state is not State.VERIFIED:
+        print_report(console, report, verbose=False)
+        console.print("no receipt: it would vouch for what is not so")
+        return 1 if report.state is State.FAILED else 3
+    for check in report.checks:
+        if check.result is Result.NOT_CHECKED:
+            console.print(plain(f"{check.name} not checked: {check.reason}"))
+    sys.stdout.write(write(make_receipt(arguments.run)))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="jevexp receipt",
+        description="Verify a run and print its receipt: hashes of everything and the headline "
+        "numbers, without any task's text. `jevexp verify RUN --receipt FILE` checks it.",
+    )
+    parser.add_argument("run", type=Path, metavar="RUN", help="a run directory")
+    parser.add_argument("--tasks", type=Path, metavar="PATH", help="as for `jevexp verify`")
+    return parser

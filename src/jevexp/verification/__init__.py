@@ -1,0 +1,6 @@
+"""Proves a run directory again, from nothing but its own files."""
+
+from jevexp.verification.check import Check, Failure, Report, Result, State
+from jevexp.verification.run import verify_run
+
+__all__ = ["Check", "Failure", "Report", "Result", "State", "verify_run"]

@@ -1,0 +1,194 @@
+"""One check of a run directory: what it covers, what came of it, and where it failed."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+# Enough to see what is wrong; a run may have a hundred thousand records.
+MOST_KEPT = 20
+
+
+class Result(StrEnum):
+    """What came of a check."""
+
+    PASS = "pass"  # noqa: S105  no secret
+    FAIL = "fail"
+    NOT_CHECKED = "not checked"
+    """What it needs is not here. Never a pass."""
+
+
+class State(StrEnum):
+    """What came of a whole run directory."""
+
+    VERIFIED = "verified"
+    """No check failed, and the run has ended and sealed its directory."""
+    INCOMPLETE = "incomplete"
+    """No check failed, and the run never got as far as to seal its directory."""
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Where a check failed and why; `line` counts from 1 and is null where it is about no line."""
+
+    file: str
+    line: int | None
+    message: str
+
+    @property
+    def place(self) -> str:
+        """File and line, as editors and compilers write them."""
+        return self.file if self.line is None else f"{self.file}:{self.line}"
+
+
+class Check:
+    """Collects what one check finds.
+
+    Attributes:
+        name: short, and the same in every version.
+        covers: what is checked, in words.
+        count: how many things were looked at.
+        failed: how many failures there were, of which the first `MOST_KEPT` are in `failures`.
+        notes: what a reader has to know beside the result.
+        reason: why nothing was checked; null where something was.
+    """
+
+    def __init__(self, name: str, covers: str) -> None:
+        self.name = name
+        self.covers = covers
+        self.count = 0
+        self.failed = 0
+        self.failures: list[Failure] = []
+        self.notes: list[str] = []
+        self.reason: str | None = None
+
+    @property
+    def result(self) -> Result:
+        """Fail where anything failed, not checked where nothing could be looked at."""
+        if self.failed:
+            return Result.FAIL
+        return Result.PASS if self.reason is None else Result.NOT_CHECKED
+
+    def fail(self, file: str, message: str, *, line: int | None = None) -> None:
+        """Something is not as it has to be."""
+        self.failed += 1
+        if len(self.failures) < MOST_KEPT:
+            self.failures.append(Failure(file, line, message))
+
+    def expect(
+        self, what: str, found: Any, expected: Any, file: str, *, line: int | None = None
+    ) -> None:
+        """Count one comparison; fails where the two differ, also by their types alone."""
+        self.count += 1
+        if type(found) is not type(expected) or found != expected:
+            self.fail(file, f"{what}: {shown(found)}, expected {shown(expected)}", line=line)
+
+    def skip(self, reason: str) -> None:
+        """Nothing can be looked at."""
+        self.reason = reason
+
+    def guarded(self, file: str, *, line: int | None = None) -> "_Guard":
+        """Whatever breaks in here, over a stranger's file, is a failure of this check."""
+        return _Guard(self, file, line)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {
+            "name": self.name,
+            "covers": self.covers,
+            "result": self.result.value,
+            "count": self.count,
+            "failed": self.failed,
+            "failures": [
+                {"file": one.file, "line": one.line, "message": one.message}
+                for one in self.failures
+            ],
+            "notes": self.notes,
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Guard:
+    """A file may hold anything, and nothing that it holds stops a check."""
+
+    check: Check
+    file: str
+    line: int | None
+
+    def __enter__(self) -> None:
+        """Nothing to prepare."""
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
+        if not isinstance(error, Exception) or isinstance(error, MemoryError):
+            return False
+        self.check.fail(self.file, _said(error), line=self.line)
+        return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What verifying one run directory came to.
+
+    Attributes:
+        path: the directory.
+        run: the run's name in its manifest; null where that cannot be read.
+        status: how the run ended, by its manifest.
+        incomplete: why the directory was never sealed; null where it was.
+        checks: one a kind, in the order in which they build on each other.
+        not_covered: files that no checksum of the run's covers.
+    """
+
+    path: Path
+    run: str | None
+    status: str | None
+    incomplete: str | None
+    checks: tuple[Check, ...]
+    not_covered: tuple[str, ...] = field(default=())
+
+    @property
+    def state(self) -> State:
+        """Failed where any check failed."""
+        if any(check.result is Result.FAIL for check in self.checks):
+            return State.FAILED
+        return State.VERIFIED if self.incomplete is None else State.INCOMPLETE
+
+    def check(self, name: str) -> Check:
+        """The check of that name.
+
+        Raises:
+            KeyError: there is none.
+        """
+        return {check.name: check for check in self.checks}[name]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {
+            "path": str(self.path),
+            "run": self.run,
+            "status": self.status,
+            "state": self.state.value,
+            "incomplete": self.incomplete,
+            "checks": [check.as_dict() for check in self.checks],
+            "not_covered": list(self.not_covered),
+        }
+
+
+_LONGEST = 80
+
+
+def shown(value: Any) -> str:
+    """A value in a message, cut where it is long; what is printed is stripped by who prints it."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return f"cannot be read: {error.strerror or type(error).__name__}"
+    if isinstance(error, KeyError):
+        return f"the field {shown(error.args[0] if error.args else '')} is missing"
+    words = str(error).splitlines()
+    what = f"{type(error).__name__}: {words[0]}" if words else type(error).__name__
+    return f"cannot be read: {what[:200]}"

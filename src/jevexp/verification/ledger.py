@@ -1,0 +1,196 @@
+"""The run's own ledger rows: complete, in the contract's format, and adding up."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from jevexp.domain.json import loads
+from jevexp.domain.record import Record
+from jevexp.evidence.directory import LEDGER, MANIFEST, RESULTS
+from jevexp.harness.ledger.books import EPSILON_USD, Books, LedgerError
+from jevexp.untrusted.files import TooLong, numbered_lines, opened
+from jevexp.verification.check import Check
+from jevexp.verification.differences import same
+from jevexp.verification.subject import Subject
+
+_FIELDS = {
+    "cap": {"event", "cap_usd", "ts"},
+    "reserve": {"event", "reservation_id", "reserved_usd", "ts", "meta"},
+    "settle": {"event", "reservation_id", "charged_usd", "ts", "meta"},
+}
+_META = {"reserve": {"task_id", "adapter"}, "settle": {"task_id", "basis"}}
+_LONGEST_ROW = 1 << 20
+
+
+@dataclass(slots=True)
+class Reservation:
+    """What the ledger says about one task; `charged_usd` is null while it is in flight."""
+
+    line: int
+    id: str
+    reserved_usd: float
+    charged_usd: float | None = None
+    basis: str | None = None
+
+
+@dataclass(slots=True)
+class Rows:
+    """All rows of one run, by task id in the order of the reservations."""
+
+    by_task: dict[str, Reservation] = field(default_factory=dict)
+    cap_usd: float | None = None
+    charged: Fraction = Fraction(0)
+
+    @property
+    def charged_usd(self) -> float:
+        """What the reservations came to, those in flight in full, in US dollars."""
+        return float(self.charged)
+
+    @property
+    def overcharged(self) -> list[str]:
+        """The tasks that were charged more than was reserved for them."""
+        return [
+            task_id
+            for task_id, one in self.by_task.items()
+            if one.charged_usd is not None and one.charged_usd > one.reserved_usd + EPSILON_USD
+        ]
+
+
+def check_ledger(
+    subject: Subject, records: Mapping[str, tuple[int, Record]]
+) -> tuple[Check, Rows | None]:
+    """Hold the rows against records and manifest; no rows where the run has none of its own.
+
+    Args:
+        subject: the run.
+        records: line and record of every task that this run asked itself.
+    """
+    check = Check("ledger", "one reservation a task, settled as recorded, adding up to the charge")
+    if LEDGER not in subject.tree.files:
+        if records and not subject.manifest.ledger.shared:
+            check.fail(LEDGER, "is missing")
+        else:
+            check.skip(f"there is no {LEDGER}: the run has no rows of its own")
+        return check, None
+    rows = _read(subject, check)
+    _check_records(subject, rows, records, check)
+    _check_manifest(subject, rows, check)
+    return check, rows
+
+
+def _read(subject: Subject, check: Check) -> Rows:
+    rows, books = Rows(), Books()
+    tasks: dict[str, str] = {}
+    with check.guarded(LEDGER), opened(subject.root / LEDGER, follow_links=False) as file:
+        try:
+            for number, line in numbered_lines(file, most=_LONGEST_ROW):
+                if not line.endswith(b"\n"):
+                    if subject.cut_off:
+                        check.notes.append(f"{LEDGER}:{number}: torn, and read by nobody")
+                    else:
+                        check.fail(LEDGER, "ends in the middle of a row", line=number)
+                    break
+                check.count += 1
+                with check.guarded(LEDGER, line=number):
+                    row = loads(line)
+                    _check_format(subject, row, number, check)
+                    books.add(row)
+                    _take(rows, tasks, row, number, check)
+        except TooLong as error:
+            check.fail(LEDGER, f"a row is {error}", line=error.line)
+        except LedgerError as error:
+            check.fail(LEDGER, str(error))
+    rows.charged = books.charged
+    return rows
+
+
+def _check_format(subject: Subject, row: dict[str, Any], line: int, check: Check) -> None:
+    event = row["event"]
+    if event not in _FIELDS:
+        check.fail(LEDGER, f"{event!r} is no event of a run", line=line)
+    elif set(row) != _FIELDS[event] or not _is_number(row["ts"]):
+        check.fail(LEDGER, f"not a row of the contract: {event}", line=line)
+    elif event in _META and set(row["meta"]) != _META[event]:
+        check.fail(LEDGER, f"meta: not that of a {event}", line=line)
+    if event == "cap" and line != 1:
+        check.fail(LEDGER, "a cap stands in the first row alone", line=line)
+    elif event != "cap" and line == 1:
+        check.fail(LEDGER, "the first row is the cap", line=line)
+    if event == "reserve" and row["meta"]["adapter"] != subject.manifest.backend["name"]:
+        check.fail(LEDGER, "meta.adapter: is not the run's backend", line=line)
+
+
+def _take(rows: Rows, tasks: dict[str, str], row: dict[str, Any], line: int, check: Check) -> None:
+    if row["event"] == "cap":
+        rows.cap_usd = row["cap_usd"]
+        return
+    task_id, reservation_id = row["meta"]["task_id"], row["reservation_id"]
+    if row["event"] == "reserve":
+        if task_id in rows.by_task:
+            check.fail(LEDGER, f"task {task_id!r} has a second reservation", line=line)
+            return
+        tasks[reservation_id] = task_id
+        rows.by_task[task_id] = Reservation(line, reservation_id, row["reserved_usd"])
+    elif tasks[reservation_id] != task_id:
+        check.fail(LEDGER, "meta.task_id: is not the reservation's", line=line)
+    else:
+        one = rows.by_task[task_id]
+        one.charged_usd, one.basis = row["charged_usd"], row["meta"]["basis"]
+
+
+def _check_records(
+    subject: Subject, rows: Rows, records: Mapping[str, tuple[int, Record]], check: Check
+) -> None:
+    for task_id, (line, record) in records.items():
+        one = rows.by_task.get(task_id)
+        if one is None:
+            check.fail(RESULTS, f"task {task_id!r} has no reservation in {LEDGER}", line=line)
+        elif one.charged_usd is None:
+            check.fail(LEDGER, f"task {task_id!r} has a record and no settlement", line=one.line)
+        elif (one.reserved_usd, one.charged_usd, one.basis) != (
+            record.reserved_usd,
+            record.charged_usd,
+            record.cost_basis,
+        ):
+            message = f"reserved_usd, charged_usd or cost_basis: not as in {LEDGER}:{one.line}"
+            check.fail(RESULTS, message, line=line)
+    if [task_id for task_id in rows.by_task if task_id in records] != list(records):
+        check.fail(LEDGER, "the reservations are in another order than the records")
+    for task_id, one in rows.by_task.items():
+        if task_id not in records and not _explained(subject, rows, task_id):
+            message = f"task {task_id!r} has a reservation and no record, and nothing says why"
+            check.fail(LEDGER, message, line=one.line)
+
+
+def _explained(subject: Subject, rows: Rows, task_id: str) -> bool:
+    """Whether a reservation without a record is one that the protocol leaves behind."""
+    if subject.tasks is not None and task_id not in subject.by_id:
+        return False
+    if subject.manifest.stop_reason == "overcharged" and task_id in rows.overcharged:
+        return True
+    # Only the last ones can have been in flight.
+    return subject.cut_off and task_id in list(rows.by_task)[-subject.manifest.concurrency :]
+
+
+def _check_manifest(subject: Subject, rows: Rows, check: Check) -> None:
+    said = subject.manifest.ledger
+    if subject.manifest.finished is None:
+        return
+    check.count += 1
+    if not same(said.charged_by_run_usd, rows.charged_usd):
+        check.fail(
+            MANIFEST,
+            f"ledger.charged_by_run_usd: {said.charged_by_run_usd!r}, the rows add up to "
+            f"{rows.charged_usd!r}",
+        )
+    if not said.shared and said.charged_usd != said.charged_by_run_usd:
+        check.fail(MANIFEST, "ledger.charged_usd: nobody else charges a ledger that is not shared")
+    if said.charged_usd < said.charged_by_run_usd - EPSILON_USD:
+        check.fail(MANIFEST, "ledger.charged_usd: less than this run's own charge")
+    if rows.cap_usd is not None and said.cap_usd > rows.cap_usd:
+        check.fail(MANIFEST, f"ledger.cap_usd: above the cap in {LEDGER}:1")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,118 @@
+"""Whether a manifest's parts agree with each other and with the files."""
+
+import hashlib
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jevexp.domain.json import dumps, loads
+from jevexp.domain.record import Record
+from jevexp.evidence import Manifest, RunStatus
+from jevexp.evidence.directory import MANIFEST, RESULTS, SUMMARY
+from jevexp.harness.pin import PINNED_COMMIT
+from jevexp.untrusted.files import read_document
+from jevexp.verification.check import Check
+from jevexp.verification.subject import Subject
+
+_EXIT_STATUSES: dict[RunStatus, set[int | None]] = {
+    RunStatus.RUNNING: {None},
+    RunStatus.COMPLETE: {0},
+    RunStatus.INCOMPLETE: {1},
+    RunStatus.CRASHED: {1},
+    RunStatus.REFUSED: {2},
+    RunStatus.INTERRUPTED: {128 + signal.SIGINT, 128 + signal.SIGTERM},
+}
+
+
+def read_manifest(root: Path) -> tuple[Check, Manifest | None]:
+    """The manifest, and the check that it is one; null where it is none."""
+    check = Check("manifest", "configuration hash, counts, models, status and exit status agree")
+    with check.guarded(MANIFEST):
+        data = read_document(root / MANIFEST, follow_links=False)
+        return check, Manifest.model_validate(loads(data))
+    return check, None
+
+
+def check_manifest(subject: Subject, records: Mapping[str, Record], check: Check) -> None:
+    """Hold the manifest against its own configuration, the records and how the run ended.
+
+    Args:
+        subject: the run.
+        records: every record of the run.
+        check: what is found is added to it.
+    """
+    with check.guarded(MANIFEST):
+        _check_config(subject.manifest, check)
+        _check_ending(subject, check)
+        if subject.manifest.finished is not None:
+            _check_counts(subject.manifest, records, check)
+
+
+def _check_config(manifest: Manifest, check: Check) -> None:
+    resolved = manifest.config.resolved
+    canonical = dumps(resolved, sort_keys=True).encode()
+    said: dict[str, tuple[Any, Any]] = {
+        "config.sha256": (manifest.config.sha256, hashlib.sha256(canonical).hexdigest()),
+        "dataset.name": (manifest.dataset.name, resolved["dataset"]["name"]),
+        "backend.name": (manifest.backend["name"], resolved["backend"]["name"]),
+        "model.requested": (manifest.model.requested, resolved["model"]["alias"]),
+        "model.declared": (manifest.model.declared, resolved["model"]),
+        "harness.name": (manifest.harness["name"], resolved["harness"]["name"]),
+        "harness.commit": (manifest.harness["commit"], PINNED_COMMIT),
+        "ledger.reason": (manifest.ledger.reason, resolved["caps"]["reason"]),
+        "counts.requested": (
+            manifest.counts.requested,
+            min(resolved["caps"]["limit"] or manifest.dataset.n_tasks, manifest.dataset.n_tasks),
+        ),
+    }
+    for name, (found, expected) in said.items():
+        check.expect(name, found, expected, MANIFEST)
+    if "runner" in resolved:
+        check.expect(
+            "concurrency", manifest.concurrency, resolved["runner"]["concurrency"], MANIFEST
+        )
+    if manifest.ledger.cap_usd > resolved["caps"]["cap_usd"]:
+        check.fail(MANIFEST, "ledger.cap_usd: above the configured cap")
+
+
+def _check_ending(subject: Subject, check: Check) -> None:
+    manifest, counts = subject.manifest, subject.manifest.counts
+    status = manifest.status
+    check.count += 1
+    if manifest.exit_status not in _EXIT_STATUSES[status]:
+        check.fail(MANIFEST, f"exit_status: {manifest.exit_status} is not that of a {status} run")
+    if (manifest.finished is None) is not (status is RunStatus.RUNNING):
+        check.fail(MANIFEST, f"finished: does not go with the status {status}")
+    if (status is RunStatus.COMPLETE) is not (counts.valid == counts.requested) and status in (
+        RunStatus.COMPLETE,
+        RunStatus.INCOMPLETE,
+    ):
+        check.fail(MANIFEST, f"status: {status} with {counts.valid} valid of {counts.requested}")
+    named = status in (RunStatus.REFUSED, RunStatus.CRASHED, RunStatus.INTERRUPTED)
+    if (manifest.error is not None) is not named:
+        check.fail(MANIFEST, f"error: does not go with the status {status}")
+    if (manifest.message is not None) is not (status is RunStatus.REFUSED):
+        check.fail(MANIFEST, f"message: does not go with the status {status}")
+    if status is RunStatus.REFUSED and counts.attempted:
+        check.fail(MANIFEST, "status: a refused run asked nothing, and this one has records")
+    if manifest.finished is not None and SUMMARY not in subject.tree.files:
+        check.fail(SUMMARY, "is missing from a run that ended")
+
+
+def _check_counts(manifest: Manifest, records: Mapping[str, Record], check: Check) -> None:
+    found = list(records.values())
+    said = manifest.counts
+    counted = {
+        "counts.attempted": (said.attempted, len(found)),
+        "counts.answered": (said.answered, sum(record.ok for record in found)),
+        "counts.valid": (said.valid, sum(record.ok and record.valid for record in found)),
+        "model.resolved": (
+            manifest.model.resolved,
+            sorted({record.model for record in found if record.ok and record.model}),
+        ),
+        "cost_basis": (manifest.cost_basis, sorted({record.cost_basis for record in found})),
+        "model.session": (manifest.model.session, manifest.backend["description"].get("model")),
+    }
+    for name, (stored, expected) in counted.items():
+        check.expect(f"{name}, by {RESULTS}", stored, expected, MANIFEST)

@@ -1,0 +1,130 @@
+"""A receipt: hashes and numbers of one run in one small file, without any task's text."""
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from jevexp.domain.json import dumps, loads
+from jevexp.errors import InputError
+from jevexp.evidence import Manifest
+from jevexp.evidence.directory import CHECKSUMS, LEDGER, MANIFEST, RAW, RESULTS, SUMMARY
+from jevexp.untrusted.files import opened, read_document
+from jevexp.verification.check import Check, Report
+from jevexp.verification.tree import read_tree
+
+VERSION = 1
+RECEIPT = "receipt"
+_FILES = (CHECKSUMS, MANIFEST, RESULTS, SUMMARY, LEDGER)
+_NUMBERS = ("n_planned", "n_attempted", "n_scorable", "n_correct", "accuracy", "macro_accuracy",
+            "brier_mean", "ordinal_mae")  # fmt: skip
+_MOST_BYTES = 1 << 20
+_PIECE = 1 << 20
+
+
+def make_receipt(root: Path) -> dict[str, Any]:
+    """The receipt of a run directory that was verified; the same for the same bytes, wherever.
+
+    `files` are SHA-256 hashes of whole files, null where a run has none. `raw.sha256` is that of
+    one line a raw file, sorted by name: its SHA-256, two spaces, its name, a newline.
+
+    Raises:
+        ValueError: a file is not what it has to be.
+        OSError: a file cannot be read.
+    """
+    tree = read_tree(root)
+    manifest = Manifest.model_validate(loads(read_document(root / MANIFEST, follow_links=False)))
+    summary = loads(read_document(root / SUMMARY, follow_links=False))
+    listing = hashlib.sha256()
+    raw = sorted(tree.below(RAW))
+    for name in raw:
+        listing.update(f"{_sha256(root / RAW / name)}  {name}\n".encode())
+    ece = summary["ece"]
+    return {
+        "receipt": VERSION,
+        "run": manifest.run,
+        "status": manifest.status.value,
+        "stop_reason": manifest.stop_reason,
+        "files": {name: _sha256(root / name) if name in tree.files else None for name in _FILES},
+        "raw": {"files": len(raw), "sha256": listing.hexdigest()},
+        "dataset": {
+            "name": manifest.dataset.name,
+            "dataset_hash": manifest.dataset.dataset_hash,
+            "n_tasks": manifest.dataset.n_tasks,
+        },
+        "config_sha256": manifest.config.sha256,
+        "fingerprint": manifest.fingerprint.value if manifest.fingerprint else None,
+        "identity": manifest.identity["verdict"] if manifest.identity else None,
+        "model": manifest.model.requested,
+        "backend": manifest.backend["name"],
+        "counts": manifest.counts.model_dump(mode="json"),
+        "numbers": {name: summary[name] for name in _NUMBERS}
+        | {"ece": ece["ece"] if ece else None},
+        "charged_usd": manifest.ledger.charged_by_run_usd,
+        "versions": {
+            "manifest": manifest.version,
+            "harness": manifest.harness,
+            "jevexp": manifest.software.jevexp,
+            "git_commit": manifest.software.git_commit,
+            "python": manifest.software.python,
+        },
+    }
+
+
+def write(receipt: dict[str, Any]) -> str:
+    """The receipt's text, with its newline."""
+    return f"{dumps(receipt, indent=2, sort_keys=True)}\n"
+
+
+def read_receipt(path: Path) -> dict[str, Any]:
+    """A receipt from a file.
+
+    Raises:
+        InputError: it is no receipt, or one of another version.
+    """
+    try:
+        receipt = loads(read_document(path, most=_MOST_BYTES))
+    except OSError as error:
+        raise InputError(f"--receipt: {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise InputError(f"--receipt: {path}: not a receipt: {error}") from error
+    if not isinstance(receipt, dict) or "receipt" not in receipt:
+        raise InputError(f"--receipt: {path}: not a receipt; `jevexp receipt RUN` prints one")
+    if receipt["receipt"] != VERSION:
+        raise InputError(
+            f"--receipt: {path}: of version {receipt['receipt']!r}, this jevexp reads {VERSION}"
+        )
+    return receipt
+
+
+def check_receipt(report: Report, receipt: dict[str, Any]) -> Report:
+    """The report with one more check: every field of the receipt is the directory's own."""
+    check = Check(RECEIPT, f"hashes and numbers of the receipt, that of {CHECKSUMS} included")
+    with check.guarded(MANIFEST):
+        found = _leaves(make_receipt(report.path))
+        expected = _leaves(receipt)
+        for name in dict.fromkeys([*expected, *found]):
+            check.count += 1
+            if dumps(found.get(name)) != dumps(expected.get(name)) or name not in found:
+                file = name.removeprefix("files.") if name.startswith("files.") else MANIFEST
+                check.fail(file, f"{name}: is not as in the receipt")
+    left = tuple(name for name in report.not_covered if name != CHECKSUMS)
+    return replace(report, checks=(*report.checks, check), not_covered=left)
+
+
+def _leaves(value: dict[str, Any], at: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, part in value.items():
+        if isinstance(part, dict):
+            found |= _leaves(part, f"{at}{name}.")
+        else:
+            found[f"{at}{name}"] = part
+    return found
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with opened(path, follow_links=False) as file:
+        while part := file.read(_PIECE):
+            digest.update(part)
+    return digest.hexdigest()

@@ -1,0 +1,174 @@
+"""One pass over the results: every record with its raw file, its task and its place."""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import Any
+
+from jevexp.domain.json import loads
+from jevexp.domain.record import Record
+from jevexp.domain.task import Task
+from jevexp.evidence.directory import RAW, RESULTS
+from jevexp.untrusted.files import TooLong, numbered_lines, opened, read_document
+from jevexp.verification.answers import Raw
+from jevexp.verification.check import Check
+from jevexp.verification.costs import Costs
+from jevexp.verification.ledger import Rows, check_ledger
+from jevexp.verification.requests import Requests
+from jevexp.verification.scores import Answers, Scores
+from jevexp.verification.stops import Stops
+from jevexp.verification.subject import Subject
+
+# What later checks need no more, and what makes a record large.
+_LARGE: dict[str, Any] = {"probs_as_returned": None, "usage": {}, "runtime": None}
+
+
+class RecordPass:
+    """Looks at every record once; afterwards only what the sums need is still held.
+
+    Attributes:
+        records: by task id, in their order, without what only their own checks needed.
+        lines: the line of each record, by task id.
+    """
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self.records: dict[str, Record] = {}
+        self.lines: dict[str, int] = {}
+        self._order = Check("attempts", "every task attempted at most once, in the dataset's order")
+        self._evidence = Check("raw files", "every record's raw file, and no raw file without one")
+        self._requests = Requests(subject)
+        self._answers = Answers(subject)
+        self._scores = Scores()
+        self._costs = Costs(subject)
+        self._stops = Stops(subject)
+        self._claimed: set[str] = set()
+
+    def run(self) -> list[Check]:
+        """All checks that look at single records."""
+        with self._order.guarded(RESULTS):
+            for line, record in self._read():
+                self._look(line, record)
+        asked = {
+            task_id: (self.lines[task_id], record)
+            for task_id, record in self.records.items()
+            if task_id not in self._subject.adopted
+        }
+        ledger, rows = check_ledger(self._subject, asked)
+        self._check_end()
+        self._check_unclaimed(rows)
+        here = self._subject.tasks is not None
+        if not here:
+            self._scores.check.skip("tasks are not here")
+            self._order.notes.append("not held against the dataset's order: tasks are not here")
+        return [
+            self._order,
+            self._evidence,
+            self._requests.finish(tasks_here=here),
+            self._answers.finish(),
+            self._scores.check,
+            self._costs.check,
+            ledger,
+            self._stops.finish(rows),
+        ]
+
+    def _read(self) -> Iterator[tuple[int, Record]]:
+        with opened(self._subject.root / RESULTS, follow_links=False) as file:
+            try:
+                for number, line in numbered_lines(file):
+                    if not line.endswith(b"\n"):
+                        self._torn(number)
+                        return
+                    with self._order.guarded(RESULTS, line=number):
+                        yield number, Record.model_validate(loads(line))
+            except TooLong as error:
+                self._order.fail(RESULTS, f"a line is {error}", line=error.line)
+
+    def _torn(self, line: int) -> None:
+        if self._subject.cut_off:
+            self._order.notes.append(f"{RESULTS}:{line}: torn, and read by nobody")
+        else:
+            self._order.fail(RESULTS, "ends in the middle of a record", line=line)
+
+    def _look(self, line: int, record: Record) -> None:
+        subject = self._subject
+        self._order.count += 1
+        if record.task_id in self.records:
+            self._order.fail(RESULTS, f"task {record.task_id!r} has a second record", line=line)
+            return
+        task = self._task(line, record)
+        self._look_at_raw(line, record, task)
+        if record.task_id not in subject.adopted:
+            self._stops.look(record, line)
+        self._costs.look(record, line)
+        self.records[record.task_id] = record.model_copy(update=_LARGE)
+        self.lines[record.task_id] = line
+
+    def _task(self, line: int, record: Record) -> Task | None:
+        """The record's task, which has to be the next one."""
+        tasks = self._subject.tasks
+        if tasks is None:
+            return None
+        task = self._subject.by_id.get(record.task_id)
+        place = len(self.records)
+        if task is None:
+            message = f"task {record.task_id!r} is not among the planned ones"
+            self._order.fail(RESULTS, message, line=line)
+        elif tasks[place].id != record.task_id:
+            message = f"task {record.task_id!r} in place of {tasks[place].id!r}"
+            self._order.fail(RESULTS, message, line=line)
+        return task
+
+    def _look_at_raw(self, line: int, record: Record, task: Task | None) -> None:
+        name = raw_name(record.task_id)
+        self._evidence.count += 1
+        self._claimed.add(name)
+        if name not in self._subject.tree.files:
+            self._evidence.fail(RESULTS, f"{name} is missing", line=line)
+            return
+        with self._evidence.guarded(name):
+            data = read_document(self._subject.root / name, follow_links=False)
+            if hashlib.sha256(data).hexdigest() != record.raw_sha256:
+                message = f"its SHA-256 is not the raw_sha256 of {RESULTS}:{line}"
+                self._evidence.fail(name, message)
+            found = loads(data)
+            if set(found) != {"request", "response", "http_status"}:
+                self._evidence.fail(name, "does not hold request, response and http_status alone")
+                return
+            if found["http_status"] != record.status_code:
+                message = f"http_status: is not the status_code of {RESULTS}:{line}"
+                self._evidence.fail(name, message)
+            raw = Raw(found["request"], found["response"], record)
+            request = self._requests.look(task, raw, name)
+            decision = self._answers.look(request, raw, name, line)
+            if task is not None:
+                self._scores.look(task, raw, decision, line)
+
+    def _check_end(self) -> None:
+        """Tasks that are missing in the middle were left out by somebody."""
+        tasks = self._subject.tasks
+        if tasks is not None and len(self.records) > len(tasks):
+            self._order.fail(RESULTS, "more records than planned tasks")
+
+    def _check_unclaimed(self, rows: Rows | None) -> None:
+        in_flight = {
+            raw_name(task_id)
+            for task_id in (rows.by_task if rows else ())
+            if task_id not in self.records
+        }
+        # Without rows of its own, nobody can say whose it is; a run that was cut off leaves one.
+        spare = self._subject.manifest.concurrency if rows is None and self._subject.cut_off else 0
+        for below in self._subject.tree.below(RAW):
+            name = f"{RAW}/{below}"
+            if name in self._claimed:
+                continue
+            if name in in_flight or spare:
+                spare -= name not in in_flight
+                self._evidence.notes.append(f"{name}: of a task that was cut off before its record")
+            else:
+                self._evidence.fail(name, "belongs to no record")
+
+
+def raw_name(task_id: str) -> str:
+    """The name of a task's raw file inside the run's directory."""
+    return str(PurePosixPath(RAW) / f"{hashlib.sha256(task_id.encode()).hexdigest()}.json")

@@ -1,0 +1,66 @@
+"""What a resumed run took over, held against the run that it was taken from."""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from jevexp.domain.json import loads
+from jevexp.evidence.directory import CHECKSUMS, MANIFEST, RESULTS
+from jevexp.untrusted.files import numbered_lines, opened, read_document
+from jevexp.verification.check import Check
+from jevexp.verification.subject import Subject
+
+
+def check_resumed(subject: Subject) -> Check:
+    """Hold every adopted record against the earlier run's, byte for byte, where that is here.
+
+    Records that had not been written when the earlier process was killed are in no results to
+    hold them against.
+    """
+    check = Check("resumed", "every adopted record is the earlier run's, byte for byte")
+    with check.guarded(MANIFEST):
+        section = subject.resumed
+        earlier = _earlier(subject, section)
+        if earlier is None:
+            check.skip(f"the earlier run {section['run']} is not here")
+            return check
+        if section["checksums_sha256"] is not None:
+            found = _sha256(earlier / CHECKSUMS)
+            check.expect("resumed.checksums_sha256", section["checksums_sha256"], found, MANIFEST)
+        recovered = set(section.get("recovered", ()))
+        expected = set(section["adopted"]) - recovered
+        theirs = dict(_digests(earlier / RESULTS, expected))
+        ours = dict(_digests(subject.root / RESULTS, expected))
+        for task_id in section["adopted"]:
+            if task_id in recovered:
+                continue
+            check.count += 1
+            if ours.get(task_id) != theirs.get(task_id):
+                message = f"task {task_id!r}: is not the record of {earlier.name}"
+                check.fail(RESULTS, message)
+        if recovered:
+            check.notes.append(f"{len(recovered)} adopted answers had no record to hold them to")
+    return check
+
+
+def _earlier(subject: Subject, section: dict[str, Any]) -> Path | None:
+    """The earlier run: where it was, or beside this one; known by its manifest."""
+    for path in (Path(section["path"]), subject.root.resolve().parent / Path(section["path"]).name):
+        try:
+            if _sha256(path / MANIFEST) == section["manifest_sha256"]:
+                return path
+        except (OSError, ValueError):
+            continue
+    return None
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(read_document(path, follow_links=False)).hexdigest()
+
+
+def _digests(results: Path, wanted: set[str]) -> Iterator[tuple[str, str]]:
+    with opened(results, follow_links=False) as file:
+        for _, line in numbered_lines(file):
+            if line.endswith(b"\n") and (task_id := loads(line)["task_id"]) in wanted:
+                yield task_id, hashlib.sha256(line).hexdigest()

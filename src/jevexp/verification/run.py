@@ -1,0 +1,83 @@
+"""Verifies one run directory, from its files to its numbers."""
+
+from pathlib import Path
+
+from jevexp.errors import InputError
+from jevexp.evidence import Manifest, RunDirectory, RunStatus
+from jevexp.evidence.directory import CHECKSUMS, MANIFEST
+from jevexp.verification.check import Check, Report
+from jevexp.verification.files import check_files, made_later
+from jevexp.verification.identity import check_identity
+from jevexp.verification.manifest import check_manifest, read_manifest
+from jevexp.verification.records import RecordPass
+from jevexp.verification.resumed import check_resumed
+from jevexp.verification.subject import Subject
+from jevexp.verification.sums import check_sums
+from jevexp.verification.tasks import check_tasks
+from jevexp.verification.tree import Tree, read_tree
+
+
+def verify_run(root: Path, *, tasks: Path | None = None) -> Report:
+    """Prove a run directory again: offline, and without running anything of its contents.
+
+    Args:
+        root: the run's directory.
+        tasks: a copy of the dataset's task file, or a folder of them, where the run's are not here.
+
+    Raises:
+        InputError: it is no run directory.
+    """
+    try:
+        tree = read_tree(root)
+    except OSError as error:
+        raise InputError(f"{root}: {error.strerror}; give a run directory") from error
+    if MANIFEST not in tree.files and MANIFEST not in tree.faults:
+        raise InputError(f"{root}: is no run directory: {MANIFEST} is missing")
+    files = check_files(root, tree)
+    section, manifest = read_manifest(root)
+    checks = [files, section]
+    if manifest is not None:
+        checks += _of_content(root, tree, manifest, tasks, section)
+    return Report(
+        path=root,
+        run=manifest.run if manifest else None,
+        status=manifest.status.value if manifest else None,
+        incomplete=_incomplete(root, tree, manifest),
+        checks=tuple(checks),
+        not_covered=tuple(sorted(name for name in tree.files if _uncovered(name, tree))),
+    )
+
+
+def _of_content(
+    root: Path, tree: Tree, manifest: Manifest, given: Path | None, section: Check
+) -> list[Check]:
+    """Everything that is about more than bytes."""
+    dataset, loaded = check_tasks(manifest, given)
+    planned = loaded.tasks[: manifest.counts.requested] if loaded else None
+    subject = Subject(root, tree, manifest, planned)
+    looked: RecordPass | None = None
+    with section.guarded(MANIFEST):
+        looked = RecordPass(subject)
+    if looked is None:
+        return [dataset]
+    found = looked.run()
+    check_manifest(subject, looked.records, section)
+    checks = [dataset, *found, check_identity(subject), *check_sums(subject, looked)]
+    if subject.resumed:
+        checks.append(check_resumed(subject))
+    return checks
+
+
+def _incomplete(root: Path, tree: Tree, manifest: Manifest | None) -> str | None:
+    """Why the directory was never sealed; null where it was."""
+    if CHECKSUMS in tree.files and manifest and manifest.status is not RunStatus.RUNNING:
+        return None
+    if manifest and manifest.status is RunStatus.RUNNING:
+        if RunDirectory(root).in_use:
+            return "a process is still writing it"
+        return "its process was killed before it could say how the run ended"
+    return f"there is no {CHECKSUMS}: it was killed while it ended, or somebody removed the file"
+
+
+def _uncovered(name: str, tree: Tree) -> bool:
+    return made_later(name) or CHECKSUMS not in tree.files or name == CHECKSUMS

@@ -1,0 +1,78 @@
+"""Why a run ended where it did, told again from what it left behind."""
+
+from contextlib import suppress
+
+from jevexp.domain.record import Record
+from jevexp.evidence import RunStatus
+from jevexp.evidence.directory import MANIFEST, RESULTS
+from jevexp.harness.ledger.books import CapReached, check_fits
+from jevexp.harness.session import SessionModel
+from jevexp.harness.stops import StopReason, StopRules
+from jevexp.verification.check import Check
+from jevexp.verification.ledger import Rows
+from jevexp.verification.subject import Subject
+
+# Only the ledger knows of these: no record follows.
+_OF_THE_LEDGER = frozenset({StopReason.CAP_REACHED, StopReason.OVERCHARGED})
+
+
+class Stops:
+    """The check that the tasks ended where a rule ended them, and nowhere else."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.check = Check("stop", "the stop reason is the one that the records lead to")
+        self._subject = subject
+        strict = subject.resolved["identity"] == "strict"
+        described = subject.manifest.backend["description"].get("model")
+        self._rules = StopRules(SessionModel(described) if strict else None)
+        self._after = 0
+        self._reason: StopReason | None = None
+
+    def look(self, record: Record, line: int) -> None:
+        """Take in the next record that this run made itself."""
+        self.check.count += 1
+        if self._reason is not None:
+            self._after += 1
+            # Requests that were under way when the rule applied end with a record of their own.
+            if self._after >= self._subject.manifest.concurrency:
+                self.check.fail(RESULTS, f"a record after {self._reason}", line=line)
+            return
+        self._reason = self._rules.after(record)
+
+    def finish(self, rows: Rows | None) -> Check:
+        """Hold the manifest against the rule that applied; `rows` are the ledger's."""
+        manifest = self._subject.manifest
+        said, counts = manifest.stop_reason, manifest.counts
+        self.check.count += 1
+        if manifest.status is not RunStatus.INCOMPLETE:
+            # Whatever ended it otherwise may have come before the rule was noticed.
+            if said is not None:
+                self.check.fail(MANIFEST, f"stop_reason: a run that is {manifest.status} has none")
+            return self.check
+        if said in _OF_THE_LEDGER:
+            self._check_ledger(said, rows)
+        elif said != self._reason:
+            found = self._reason or "no rule"
+            self.check.fail(MANIFEST, f"stop_reason: {said}; the records lead to {found}")
+        if said is None and counts.attempted < counts.requested:
+            self.check.fail(MANIFEST, "counts.attempted: no stop reason says why tasks are missing")
+        return self.check
+
+    def _check_ledger(self, said: str, rows: Rows | None) -> None:
+        manifest = self._subject.manifest
+        if self._reason is not None:
+            self.check.fail(MANIFEST, f"stop_reason: {said}; the records lead to {self._reason}")
+        if manifest.counts.attempted >= manifest.counts.requested:
+            self.check.fail(MANIFEST, f"stop_reason: {said}; no task is missing")
+        if rows is None:
+            return
+        if said == StopReason.OVERCHARGED and not rows.overcharged:
+            self.check.fail(MANIFEST, f"stop_reason: {said}; no charge is above its reservation")
+        # Of a shared ledger the others' charges are not here, and a person's own backend may
+        # reserve more than is configured.
+        alone = not manifest.ledger.shared and self._subject.kind != "python"
+        if said == StopReason.CAP_REACHED and alone:
+            next_usd = self._subject.resolved["caps"]["reserve_usd"]
+            with suppress(CapReached):
+                check_fits(rows.charged, next_usd, manifest.ledger.cap_usd)
+                self.check.fail(MANIFEST, f"stop_reason: {said}; the cap had room for another")

@@ -1,0 +1,85 @@
+"""Whatever the program leaves behind verifies, however the run ended."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from jevexp.errors import InputError
+from jevexp.verification import Report, Result, State, verify_run
+from tests.verification.conftest import MakeRun
+
+CHECKS = [
+    "files", "manifest", "tasks", "attempts", "raw files", "requests", "answers", "scores",
+    "costs", "ledger", "stop", "identity", "summary", "numbers",
+]  # fmt: skip
+
+
+def complaints(report: Report) -> list[str]:
+    return [
+        f"{check.name}: {failure.place}: {failure.message}"
+        for check in report.checks
+        for failure in check.failures
+    ]
+
+
+def test_a_complete_run_passes_every_check(noisy: Path) -> None:
+    report = verify_run(noisy)
+
+    assert complaints(report) == []
+    assert report.state is State.VERIFIED
+    assert [check.name for check in report.checks] == CHECKS
+    assert {check.result for check in report.checks} == {Result.PASS}
+    assert report.check("answers").count == 12
+    assert report.check("ledger").count == 1 + 2 * 12 + 1
+    assert report.not_covered == ("checksums.sha256",)
+
+
+def script(place: Path, *answers: object) -> str:
+    path = place / "script.json"
+    path.write_text(json.dumps(answers))
+    return f"backend.script={path}"
+
+
+def test_a_run_that_the_cap_ended_verifies(make_run: MakeRun) -> None:
+    report = verify_run(make_run("backend=fake", "caps.cap_usd=0.1", status=1))
+
+    assert complaints(report) == []
+    assert report.state is State.VERIFIED
+    assert report.check("attempts").count == 5
+
+
+def test_a_run_of_failures_and_bad_answers_verifies(make_run: MakeRun, tmp_path: Path) -> None:
+    boom = {"error": "boom", "status_code": 500}
+    answers = script(
+        tmp_path,
+        {"probs": {"no": 0.5, "yes": 0.51}},
+        {"probs": {"no": 2, "yes": -1}},
+        {"probs": {"maybe": 1}},
+        {"error": "odd", "status_code": 422},
+        boom,
+        boom,
+        boom,
+    )
+    report = verify_run(make_run("backend=fake", "backend.mode=script", answers, status=1))
+
+    assert complaints(report) == []
+    assert report.state is State.VERIFIED
+    assert report.check("answers").count == 3
+    assert report.check("answers").notes == [
+        "4 raw answers do not determine the distribution; those are only scored again"
+    ]
+
+
+def test_a_run_that_reserves_nothing_verifies(make_run: MakeRun) -> None:
+    report = verify_run(make_run("backend=fake", "caps=unmetered", "pricing=local", "caps.limit=3"))
+
+    assert complaints(report) == []
+    assert report.state is State.VERIFIED
+
+
+def test_what_is_no_run_directory_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"manifest\.json is missing"):
+        verify_run(tmp_path)
+    with pytest.raises(InputError, match="No such file"):
+        verify_run(tmp_path / "nothing")
