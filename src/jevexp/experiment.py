@@ -7,8 +7,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from rich.console import Console
-
 from jevexp.backends.factory import make_backend
 from jevexp.datasets import LoadedDataset, load_dataset
 from jevexp.domain.record import Record
@@ -40,6 +38,7 @@ from jevexp.identity import (
 )
 from jevexp.settings import Settings
 from jevexp.tracking import make_tracker
+from jevexp.untrusted.console import SafeConsole
 
 log = logging.getLogger(__name__)
 
@@ -102,7 +101,7 @@ def plan(settings: Settings) -> Plan:
     Raises:
         InputError: the run cannot succeed as configured.
     """
-    dataset = load_dataset(settings.dataset, show=Console(stderr=True))
+    dataset = load_dataset(settings.dataset, show=SafeConsole(stderr=True))
     tasks = dataset.tasks[: settings.caps.limit]
     make_backend(settings.backend, settings.model, tasks)
     make_tracker(settings.tracking, Path(settings.outputs))
@@ -130,7 +129,7 @@ def identify(settings: Settings, description: Mapping[str, Any]) -> Identificati
     observed = observe(
         description,
         weights=Path(started_with) if started_with else None,
-        show=Console(stderr=True),
+        show=SafeConsole(stderr=True),
     )
     report = reconcile(settings.model, observed)
     return Identification(report, fingerprint(description, report))

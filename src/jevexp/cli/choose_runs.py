@@ -6,9 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from rich.console import Console
-
 from jevexp.analysis.runs import FinishedRun, read_run
+from jevexp.cli.console import make_console
 from jevexp.cli.export import planned_tasks, run_directories
 from jevexp.cli.tracked import TrackedRuns, add_where, run_id_of
 from jevexp.domain.json import dumps
@@ -55,7 +54,7 @@ def resolve(argument: str, tracked: TrackedRuns) -> list[RunDirectory]:
     answered = []
     for directory in found:
         if directory.read_manifest().status is RunStatus.REFUSED:
-            Console(stderr=True, soft_wrap=True).print(
+            make_console(stderr=True).print(
                 f"left out: {directory.path} was refused", highlight=False, markup=False
             )
         else:

@@ -8,8 +8,7 @@ from jevexp.analysis.compare import compare
 from jevexp.analysis.metric import Options
 from jevexp.cli.choose_runs import add_runs, read_chosen
 from jevexp.cli.comparison_view import print_comparison
-from jevexp.cli.console import make_console
-from jevexp.domain.json import dumps
+from jevexp.cli.console import make_console, print_json
 
 
 def main(argv: Sequence[str]) -> int:
@@ -27,7 +26,7 @@ def main(argv: Sequence[str]) -> int:
     )
     comparison = compare(read_chosen(arguments), options)
     if arguments.json:
-        print(dumps(comparison.plain(), indent=2))
+        print_json(comparison.plain())
         return 0
     print_comparison(make_console(), comparison)
     return 0

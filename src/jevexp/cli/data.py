@@ -8,11 +8,11 @@ from pathlib import Path
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from yaml import YAMLError  # type: ignore[import-untyped]
 
 from jevexp.cli.conf import conf_dir
+from jevexp.cli.console import make_console
 from jevexp.datasets import FileState, cached_path, file_state, pull
 from jevexp.errors import InputError
 from jevexp.settings import Dataset, PinnedFile
@@ -83,7 +83,7 @@ def _choose(datasets: dict[str, Dataset], names: Sequence[str]) -> list[Dataset]
 
 
 def _pull(datasets: Sequence[Dataset]) -> int:
-    paths = [path for dataset in datasets for path in pull(dataset, show=Console(stderr=True))]
+    paths = [path for dataset in datasets for path in pull(dataset, show=make_console(stderr=True))]
     for path in dict.fromkeys(paths):
         _say(str(path))
     return 0
@@ -113,7 +113,7 @@ def _list(datasets: dict[str, Dataset]) -> int:
             f"[{_STYLE[state]}]{state}[/]",
             _short(dataset.files),
         )
-    Console().print(table)
+    make_console().print(table)
     return 0
 
 
@@ -129,4 +129,4 @@ def _short(pins: Sequence[PinnedFile]) -> str:
 
 
 def _say(line: str) -> None:
-    Console(soft_wrap=True).print(line, markup=False, highlight=False)
+    make_console().print(line, markup=False, highlight=False)

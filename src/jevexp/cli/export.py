@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.text import Text
 
+from jevexp.cli.console import make_console
 from jevexp.cli.tracked import add_login, login_fields
 from jevexp.datasets import FileState, file_state, load_dataset
 from jevexp.domain.task import Task
@@ -46,14 +47,14 @@ def main(argv: Sequence[str]) -> int:
         for path in arguments.runs
         for directory in run_directories(path)
     ]
-    console = Console(soft_wrap=True)
+    console = make_console()
     complete = True
     for target, chosen in _by_target(exports).items():
         tracker = make_tracker(*target)
         tracked = [run for export in chosen if (run := _log(console, tracker, export))]
         complete = complete and len(tracked) == len(chosen)
         if links := tracker.links(tracked):
-            console.print(Text("\n".join(["", *links.lines()])))
+            console.print("", *map(Text, links.lines()), sep="\n")
     return 0 if complete else 1
 
 

@@ -6,7 +6,6 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
 from rich.text import Text
 
 from jevexp.backends.factory import make_backend
@@ -34,17 +33,18 @@ def main(arguments: Sequence[str]) -> int:
     if is_url:
         seen = _observe_server(given.target, given.key_env)
     else:
-        seen = observe({}, weights=Path(given.target), show=Console(stderr=True))
+        seen = observe({}, weights=Path(given.target), show=make_console(stderr=True))
     console.print(observed_table(seen))
     for note in seen.notes:
         console.print(Text(f"note: {note}"))
     text = model_config(seen, given.write or _default_name(seen))
     if option is None:
-        console.print(Text(text))
+        console.print(*map(Text, text.split("\n")), sep="\n")
         return 0
     option.parent.mkdir(parents=True, exist_ok=True)
     write_new(option, text.encode())
-    console.print(Text(f"written: {option}\n{_next(option, given, is_url is not None)}"))
+    console.print(Text(f"written: {option}"))
+    console.print(Text(_next(option, given, is_url is not None)))
     return 0
 
 
@@ -101,7 +101,7 @@ def _observe_server(url: str, key_env: str | None) -> Observed:
     with tempfile.TemporaryDirectory() as folder:
         backend.open(Path(folder))
         try:
-            return observe(backend.describe(), show=Console(stderr=True))
+            return observe(backend.describe(), show=make_console(stderr=True))
         finally:
             backend.close()
 

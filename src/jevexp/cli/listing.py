@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -47,7 +46,7 @@ def main(argv: Sequence[str]) -> int:
         console.print(_table(arguments.outputs, chosen))
     console.print(Text(f"{len(chosen)} of {len(found)} runs in {arguments.outputs}"))
     for line in broken:
-        Console(stderr=True, soft_wrap=True).print(Text(f"not readable: {line}", style="red"))
+        make_console(stderr=True).print(Text(f"not readable: {line}", style="red"))
     return 1 if broken else 0
 
 

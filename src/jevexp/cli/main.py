@@ -4,9 +4,9 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
+from jevexp.cli.console import make_console, print_whatever_the_encoding
 from jevexp.errors import InputError
 from jevexp.harness.interrupts import Interrupted
 
@@ -34,13 +34,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0: every requested task was answered and valid. 1: failed or incomplete, evidence kept.
     2: unusable input, nothing written or sent. 129, 130 and 143: interrupted, evidence kept.
     """
+    print_whatever_the_encoding()
     given = list(sys.argv[1:] if arguments is None else arguments)
     verb, rest = (given[0], given[1:]) if given and given[0] in (*VERBS, "run") else ("run", given)
     try:
         status: int = importlib.import_module(f"jevexp.cli.{MODULES.get(verb, verb)}").main(rest)
     except InputError as error:
-        console = Console(stderr=True, soft_wrap=True)
-        console.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False)
+        make_console(stderr=True).print(Text.assemble(("error:", "bold red"), f" {error}"))
         return 2
     except Interrupted as signalled:
         return signalled.exit_status

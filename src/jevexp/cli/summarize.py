@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from jevexp.cli import tables
-from jevexp.cli.console import make_console
+from jevexp.cli.console import make_console, print_json
 from jevexp.datasets import load_dataset
 from jevexp.domain.json import dumps
 from jevexp.domain.record import Record
@@ -41,11 +41,11 @@ def main(argv: Sequence[str]) -> int:
     except ValueError as error:
         raise InputError(f"{directory.path}: the results do not fit the tasks: {error}") from error
     if arguments.json:
-        print(dumps(summary, indent=2))
+        print_json(summary)
     else:
         make_console().print(tables.results(manifest, summary))
     # With --json, standard output is the summary alone.
-    console = Console(stderr=True, soft_wrap=True) if arguments.json else make_console()
+    console = make_console(stderr=arguments.json)
     return _compare(console, directory, summary)
 
 
@@ -78,7 +78,7 @@ def _harness(arguments: argparse.Namespace, manifest: Manifest) -> Harness:
 def _tasks(manifest: Manifest) -> Sequence[Task]:
     """The tasks that the run was put, by its manifest; pinned ones are downloaded if need be."""
     dataset = Dataset.of(manifest.config.resolved["dataset"], at="dataset")
-    loaded = load_dataset(dataset, show=Console(stderr=True))
+    loaded = load_dataset(dataset, show=make_console(stderr=True))
     if loaded.dataset_hash != manifest.dataset.dataset_hash:
         raise InputError(
             f"dataset: the tasks have changed since the run: expected dataset_hash "

@@ -43,7 +43,7 @@ class Tracking:
 
     def _print(self, runs: Sequence[TrackedRun]) -> None:
         if links := self._tracker.links(runs):
-            self._console.print(Text("\n".join(["mlflow:", *links.lines()])))
+            self._console.print(*map(Text, ["mlflow:", *links.lines()]), sep="\n")
 
     def _warn(self, message: str) -> None:
         self._console.print(Text.assemble(("warning: ", "bold yellow"), message))

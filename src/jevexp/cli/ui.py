@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
+from jevexp.cli.console import make_console
 from jevexp.cli.tracked import add_store, store_settings
 from jevexp.errors import InputError
 from jevexp.tracking import Tracker, TrackingError, make_tracker
@@ -26,14 +27,14 @@ def main(argv: Sequence[str]) -> int:
     if arguments.uri is None and not arguments.outputs.is_dir():
         raise InputError(f"{arguments.outputs}: no such folder; run something, or give --outputs")
     tracker = make_tracker(store_settings(arguments), arguments.outputs)
-    console = Console(soft_wrap=True)
+    console = make_console()
     for signum in (signal.SIGINT, signal.SIGTERM):
         # Whoever ends us ends the child too; a shell's background job ignores SIGINT otherwise.
         signal.signal(signum, signal.default_int_handler)
     try:
         place = Place.of(arguments.uri, arguments.outputs)
         if place.served:
-            console.print(_links(tracker, place.uri))
+            console.print(*_links(tracker, place.uri), sep="\n")
         else:
             _serve(console, tracker, place, arguments.port)
     except TrackingError as error:
@@ -65,14 +66,14 @@ def _serve(console: Console, tracker: Tracker, place: Place, port: int) -> None:
         # The child needs seconds; looking up the runs meanwhile costs none.
         links = _links(tracker, child.address)
         child.wait_until_up()
-        console.print(links)
+        console.print(*links, sep="\n")
         console.print("Ctrl-C ends it")
         child.wait_until_over()
 
 
-def _links(tracker: Tracker, base: str) -> Text:
+def _links(tracker: Tracker, base: str) -> list[Text]:
     links = tracker.links(tracker.runs(), base)
-    return Text("\n".join(links.lines()) if links else f"no runs yet: {base}")
+    return [*map(Text, links.lines() if links else [f"no runs yet: {base}"])]
 
 
 def _check_free(port: int) -> None:
