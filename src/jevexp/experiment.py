@@ -13,6 +13,7 @@ from jevexp.domain.record import Record
 from jevexp.domain.task import Task
 from jevexp.errors import InputError
 from jevexp.evidence import Ending, Journal, Manifest, RunDirectory, RunStatus
+from jevexp.evidence.adoption import Adoption
 from jevexp.evidence.directory import LEDGER, LOG
 from jevexp.evidence.files import sync_directory
 from jevexp.evidence.manifest import FingerprintEntry
@@ -51,6 +52,19 @@ class Plan:
     dataset: LoadedDataset
     tasks: tuple[Task, ...]
     harness: Harness
+    adoption: Adoption | None = None
+
+    @property
+    def to_ask(self) -> tuple[Task, ...]:
+        """The tasks without those whose answers are taken over from an earlier run."""
+        adopted = set(self.adoption.entry.adopted) if self.adoption else set()
+        return tuple(task for task in self.tasks if task.id not in adopted)
+
+    @property
+    def cap_usd(self) -> float:
+        """The configured cap without what earlier sessions were charged, in US dollars."""
+        before = self.adoption.entry.charged_usd if self.adoption else 0.0
+        return max(0.0, self.settings.caps.cap_usd - before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +202,7 @@ def _journal(plan: Plan, launch: Launch, directory: RunDirectory) -> Journal:
         sweep=launch.sweep.name if launch.sweep else None,
         overrides=launch.overrides,
         harness=plan.harness.describe(),
+        resumed=plan.adoption.entry if plan.adoption else None,
     )
 
 
@@ -230,6 +245,8 @@ class _Attempt:
             stack.callback(_read_charges, ledger, self.journal)
             observer.started(self.plan)
             stack.callback(observer.finished)
+            stack.callback(self.directory.place_adopted)
+            self._adopt(observer)
             runner = self.plan.harness.runner(
                 backend,
                 ledger,
@@ -240,15 +257,16 @@ class _Attempt:
                 session=session,
                 interrupts=interrupts,
             )
-            log.info("asking %d tasks", len(self.plan.tasks))
-            return runner.run(self.plan.tasks, lambda record: self._note(record, observer))
+            to_ask = self.plan.to_ask
+            log.info("asking %d of %d tasks", len(to_ask), len(self.plan.tasks))
+            return runner.run(to_ask, lambda record: self._note(record, observer))
 
     def _open_ledger(self) -> Ledger:
         """The ledger in force; one that is shared leaves this run's rows in the directory too."""
         caps = self.plan.settings.caps
         path = self.launch.ledger(caps.ledger)
         own = self.directory.path / LEDGER
-        return _open_ledger(path, caps.cap_usd, own_rows=own if path != own else None)
+        return _open_ledger(path, self.plan.cap_usd, own_rows=own if path != own else None)
 
     def _identify(self, description: dict[str, Any]) -> SessionModel | None:
         """Note who answers; the model that every answer must come from, None where any may.
@@ -260,11 +278,28 @@ class _Attempt:
         found = identify(settings, description)
         entry = FingerprintEntry(**asdict(found.fingerprint))
         self.journal.opened(description, found.report.as_dict(), entry)
+        adoption = self.plan.adoption
+        if adoption and (reason := adoption.difference(entry)):
+            raise InputError(f"resume: {reason}; these answers cannot stand in one run")
         if settings.identity == "record":
             return None
         if reason := found.report.reason():
             raise InputError(f"identity: {reason}; correct the claim, or set identity=record")
-        return SessionModel(description.get("model"))
+        model = description.get("model")
+        for earlier in adoption.models if adoption else ():
+            if model not in (None, earlier):
+                raise InputError(f"resume: {earlier!r} answered then, {model!r} does now")
+            model = earlier
+        return SessionModel(model)
+
+    def _adopt(self, observer: Observer) -> None:
+        adoption = self.plan.adoption
+        if adoption is None:
+            return
+        self.directory.adopt(adoption, [task.id for task in self.plan.tasks])
+        log.info("took over %d answers of %s", len(adoption.answers), adoption.entry.run)
+        for answer in adoption.answers:
+            self._note(answer.record, observer)
 
     def _note(self, record: Record, observer: Observer) -> None:
         self.journal.record(record)

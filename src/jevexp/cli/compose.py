@@ -19,6 +19,7 @@ from hydra import compose, initialize_config_dir
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
@@ -77,6 +78,26 @@ def compose_command(arguments: Namespace) -> Composition:
         return Composition(settings, Path(base.hydra.sweep.dir), True)
 
 
+def compose_directory(settings: Settings, overrides: Sequence[str]) -> Path:
+    """Where a run with these settings goes; `overrides` are those of Hydra's own node.
+
+    Raises:
+        InputError: an override is not possible.
+    """
+    check_search_path(overrides)
+    names = {
+        "outputs": settings.outputs,
+        "dataset.name": settings.dataset.name,
+        "model.name": settings.model.name,
+        "backend.name": settings.backend.name,
+    }
+    named = [f"{name}={quoted(value)}" for name, value in names.items()]
+    with _hydra(), _one_line():
+        composed = compose("config", [*named, *overrides], return_hydra_config=True)
+        check_hydra_node(composed)
+        return Path(composed.hydra.run.dir)
+
+
 def check_composes(arguments: Namespace) -> None:
     """Compose what a command line names, so that a mistake in it is told in one line.
 
@@ -105,6 +126,27 @@ def compose_settings(fields: dict[str, str | None]) -> Settings:
     ]
     with _hydra(), _one_line():
         return to_settings(compose("config", overrides))
+
+
+def compose_group(group: str, option: str) -> dict[str, Any]:
+    """The fields of one option of a group.
+
+    Raises:
+        InputError: there is no such option.
+    """
+    with _hydra(), _one_line():
+        fields: dict[str, Any] = _resolve(compose("config", [f"{group}={option}"]), group)
+        return fields
+
+
+def parse_overrides(overrides: Sequence[str]) -> list[Override]:
+    """The overrides of a command line, taken apart.
+
+    Raises:
+        InputError: one is not an override.
+    """
+    with _hydra(), _one_line():
+        return _parser().parse_overrides(list(overrides))
 
 
 def to_settings(composed: DictConfig) -> Settings:

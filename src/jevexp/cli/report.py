@@ -10,6 +10,7 @@ from jevexp.cli import tables
 from jevexp.cli.identity_view import identity_table, run_lines
 from jevexp.errors import InputError
 from jevexp.evidence import RunDirectory, RunStatus
+from jevexp.evidence.directory import MANIFEST
 from jevexp.harness.summary import percentile
 
 _MOST_FAULTS = 3
@@ -17,18 +18,26 @@ _MOST_FAULTS = 3
 STRAY_MASS = 0.5
 
 
+class Refused(InputError):
+    """The run was refused before its first request; its directory holds no answer."""
+
+
 def report_run(console: Console, path: Path) -> int:
-    """Print one finished run.
+    """Print one run that has ended; its exit status.
 
     Raises:
-        InputError: the run was refused; its directory holds no answer.
+        Refused: it was refused.
+        InputError: its manifest cannot be read.
     """
     directory = RunDirectory(path)
+    if not (path / MANIFEST).exists():
+        # It ended before its first manifest, or its directory is gone; the reason was printed.
+        return 1
     manifest = directory.read_manifest()
     if manifest.status is RunStatus.REFUSED:
         if manifest.identity and manifest.identity["verdict"] == "contradicted":
             console.print(identity_table(manifest.identity))
-        raise InputError(manifest.message or "refused")
+        raise Refused(manifest.message or "refused")
     summary = directory.read_summary()
     if summary:
         console.print(tables.results(manifest, summary))

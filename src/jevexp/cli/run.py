@@ -14,23 +14,21 @@ from omegaconf import DictConfig
 from jevexp import experiment
 from jevexp.cli.compose import check_composes, compose_command, quoted, to_settings
 from jevexp.cli.conf import conf_dir
-from jevexp.cli.console import make_console
-from jevexp.cli.paths import check_paths, make_directory, remove_refused
-from jevexp.cli.progress import make_observer
-from jevexp.cli.report import report_run, report_sweep
+from jevexp.cli.paths import check_paths, make_directory
+from jevexp.cli.perform import console, perform, report
+from jevexp.cli.report import report_sweep
 from jevexp.cli.track import Tracking
-from jevexp.errors import InputError
 from jevexp.harness.interrupts import Interrupted
-
-console = make_console()
-# Of the runs in this process; a launcher's other processes keep their own.
-_tracking: list[Tracking] = []
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run what the command line asks for and print what came of it."""
     # Hydra wants its flags before the overrides; a person need not.
     parsed = get_args_parser().parse_intermixed_args(list(arguments))
+    if any(override.startswith("resume=") for override in parsed.overrides):
+        from jevexp.cli.resume import resume
+
+        return resume(parsed)
     arguments = [*_flags(arguments, parsed.overrides), *parsed.overrides]
     if _only_shows(parsed):
         check_composes(parsed)
@@ -52,14 +50,7 @@ def main(arguments: Sequence[str]) -> int:
         status = report_sweep(console, composition.directory, len(composition.settings))
         Tracking(composition.settings[0], console).print_sweep_links(composition.directory.name)
         return interrupted.exit_status if interrupted else status
-    try:
-        status = report_run(console, composition.directory)
-    except InputError:
-        remove_refused(made)
-        raise
-    for tracking in _tracking:
-        tracking.print_links()
-    return status
+    return report(composition.directory, made)
 
 
 def _flags(arguments: Sequence[str], overrides: Sequence[str]) -> list[str]:
@@ -99,19 +90,5 @@ def job(config: DictConfig) -> None:
         sweep=Path(state.sweep.dir).absolute() if sweeping else None,
         overrides=tuple(state.overrides.task),
     )
-    observer = make_observer(console, number=state.job.num if sweeping else None)
-    tracking = Tracking(settings, console)
-    _tracking.append(tracking)
-    try:
-        outcome = experiment.run(experiment.plan(settings), launch, observer, tracking)
-    except InputError as error:
-        # Somebody else took the directory, or changed a file since the command line was checked.
-        console.print(f"{launch.directory.name}: {error}", markup=False)
-        return
-    except OSError as error:
-        # The disk is full or gone: even the last manifest could not be written.
-        reason = f"{error.strerror}; what was written until then is kept"
-        console.print(f"{launch.directory}: {reason}", markup=False)
-        return
-    if outcome.signal:
-        raise outcome.signal
+    number = state.job.num if sweeping else None
+    perform(lambda: experiment.plan(settings), launch, number=number)

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from jevexp.domain.json import dumps, loads
 from jevexp.domain.record import Record
 from jevexp.errors import InputError
+from jevexp.evidence.adoption import AdoptedRecords, Adoption
 from jevexp.evidence.early import EarlyRecords, lines
 from jevexp.evidence.files import replace, sync_directory, write_durably, write_new
 from jevexp.evidence.manifest import Manifest
@@ -42,6 +43,7 @@ class RunDirectory:
         self._results: FileIO | None = None
         self._early = EarlyRecords(path / EARLY)
         self._pending = Pending(path)
+        self._adopted = AdoptedRecords((), {})
         self._lock: int | None = None
 
     @classmethod
@@ -93,6 +95,10 @@ class RunDirectory:
         """The folder of raw evidence, one file a task."""
         return self.path / RAW
 
+    def raw_file(self, task_id: str) -> Path:
+        """Where a task's raw evidence is."""
+        return self.raw / f"{hashlib.sha256(task_id.encode()).hexdigest()}.json"
+
     def hold(self, record: Record, raw: str) -> None:
         """Keep an answer that has neither raw evidence nor a record yet; `append` ends that."""
         self._pending.hold(record, raw)
@@ -111,8 +117,7 @@ class RunDirectory:
             FileExistsError: this task has raw evidence already.
         """
         data = text.encode()
-        name = hashlib.sha256(task_id.encode()).hexdigest()
-        write_new(self.raw / f"{name}.json", data)
+        write_new(self.raw_file(task_id), data)
         sync_directory(self.raw)
         return hashlib.sha256(data).hexdigest()
 
@@ -122,10 +127,41 @@ class RunDirectory:
 
     def append_all(self, records: Sequence[Record]) -> None:
         """Append records and force them to disk together."""
-        if self._results is None:
-            raise ValueError(f"{self.path}: the results are closed")
-        write_durably(self._results, lines(records))
+        batch: list[Record] = []
+        for record in records:
+            batch += [*self._adopted.before(record.task_id), record]
+        self._write(batch)
         self._pending.release(records)
+
+    def adopt(self, adoption: Adoption, order: Sequence[str]) -> None:
+        """Take over an earlier run's answers: copies of the raw evidence, and the records.
+
+        Records are put into the results as these come to their places, and wait beside them until
+        then.
+
+        Args:
+            adoption: the answers.
+            order: the ids of all planned tasks, in the dataset's order.
+
+        Raises:
+            InputError: raw evidence is not that of its record.
+        """
+        if not adoption.answers:
+            return
+        for answer in adoption.answers:
+            # A copy: through a hard link, a change in one run would be one in the other.
+            self.raw_file(answer.record.task_id).write_bytes(answer.raw_bytes())
+        # One wait for all copies, instead of one for each.
+        os.sync()
+        self._early.append([answer.record for answer in adoption.answers])
+        records = {answer.record.task_id: answer.record for answer in adoption.answers}
+        self._adopted = AdoptedRecords(order, records)
+        self._write(self._adopted.leading())
+
+    def place_adopted(self) -> None:
+        """Put the adopted records whose place was not reached into the results."""
+        self._write(self._adopted.rest())
+        self.drop_early()
 
     def append_early(self, records: Sequence[Record]) -> None:
         """Keep records that wait for the ones before them; `append_all` gets them later as well."""
@@ -134,7 +170,8 @@ class RunDirectory:
 
     def drop_early(self) -> None:
         """Forget the early records, which are all in the results by now."""
-        self._early.drop()
+        if not self._adopted.waiting:
+            self._early.drop()
 
     def records(self) -> Iterator[Record]:
         """The records in the order they were made.
@@ -228,6 +265,11 @@ class RunDirectory:
                     digest = hashlib.file_digest(file, "sha256").hexdigest()
                 lines.append(f"{digest}  {path.relative_to(self.path).as_posix()}\n")
         replace(self.path / CHECKSUMS, "".join(lines).encode())
+
+    def _write(self, records: Sequence[Record]) -> None:
+        if self._results is None:
+            raise ValueError(f"{self.path}: the results are closed")
+        write_durably(self._results, lines(records))
 
     def _claim(self, results: FileIO) -> None:
         """Hold a lock for as long as this process lives; the system drops it when it dies."""

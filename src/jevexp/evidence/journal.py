@@ -17,6 +17,7 @@ from jevexp.evidence.manifest import (
     LedgerEntry,
     Manifest,
     ModelEntry,
+    Resumed,
     RunStatus,
 )
 from jevexp.evidence.software import describe_software
@@ -51,11 +52,13 @@ class Journal:
         sweep: str | None,
         overrides: tuple[str, ...],
         harness: dict[str, Any],
+        resumed: Resumed | None = None,
     ) -> None:
         self._directory = directory
         self._settings = settings
         self._sweep = sweep
         self._harness = harness
+        self._resumed = resumed
         self._started = _now()
         self._software = describe_software()
         self._config = Config(
@@ -152,6 +155,7 @@ class Journal:
             counts=self.counts,
             cost_basis=sorted(self._cost_basis),
             ledger=self._ledger,
+            resumed=self._resumed,
         )
         self._directory.write_manifest(manifest)
         return manifest

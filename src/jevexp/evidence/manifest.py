@@ -102,6 +102,33 @@ class LedgerEntry(Section):
     reason: str | None
 
 
+class Session(Section):
+    """One earlier sitting of a resumed run: its run, when it began, whose answers it gave."""
+
+    run: str
+    started: str
+    tasks: list[str]
+
+
+class Resumed(Section):
+    """The run that this one resumed, and what it took over; `path` is where that run was.
+
+    `adopted` are the tasks whose answers were taken over, in the dataset's order, and `recovered`
+    those of them that had no record yet when their process was killed. `charged_usd` is what the
+    earlier sessions were charged in ledgers of their own, by which this run's cap is lower.
+    `sessions` says which of them gave which answer, oldest first.
+    """
+
+    run: str
+    path: str
+    manifest_sha256: str
+    checksums_sha256: str | None
+    adopted: list[str]
+    recovered: list[str]
+    charged_usd: float
+    sessions: list[Session]
+
+
 class Manifest(Section):
     """Everything that says what a run was. Times are UTC in ISO 8601."""
 
@@ -127,3 +154,4 @@ class Manifest(Section):
     counts: Counts
     cost_basis: list[str]
     ledger: LedgerEntry
+    resumed: Resumed | None = None

@@ -1,0 +1,55 @@
+"""`resume=RUN`: go on with a run that ended early, in a directory of its own."""
+
+from argparse import Namespace
+from pathlib import Path
+
+from jevexp import experiment
+from jevexp.cli.compose import compose_directory
+from jevexp.cli.paths import check_paths, make_directory
+from jevexp.cli.perform import console, perform, report
+from jevexp.cli.resumed_settings import resumed_settings
+from jevexp.errors import InputError
+from jevexp.resume import adopt, read_earlier
+
+RESUME = "resume="
+
+
+def resume(parsed: Namespace) -> int:
+    """Resume what the command line names; print what came of it.
+
+    Args:
+        parsed: what Hydra's own argument parser made of the command line.
+
+    Raises:
+        InputError: it cannot be resumed; nothing was written or sent.
+    """
+    first, *others = [one for one in parsed.overrides if one.startswith(RESUME)]
+    if others:
+        raise InputError("resume: given twice")
+    if parsed.multirun or parsed.cfg or parsed.info:
+        raise InputError("resume: takes its configuration from the run; leave the flags out")
+    rest = [one for one in parsed.overrides if not one.startswith(RESUME)]
+    return resume_run(Path(first.removeprefix(RESUME)), rest)
+
+
+def resume_run(path: Path, overrides: list[str]) -> int:
+    """Resume one run.
+
+    Raises:
+        InputError: it cannot be resumed.
+    """
+    earlier = read_earlier(path)
+    settings, hydra = resumed_settings(earlier.manifest, overrides)
+    directory = compose_directory(settings, hydra)
+    check_paths(directory, settings)
+    plan = adopt(earlier, experiment.plan(settings))
+    made = make_directory(directory)
+    taken, asked = len(plan.tasks) - len(plan.to_ask), len(plan.to_ask)
+    console.print(
+        f"resuming {path}: {taken} answers are taken over, {asked} tasks are asked",
+        markup=False,
+        highlight=False,
+    )
+    launch = experiment.Launch(directory, overrides=(f"{RESUME}{path}", *overrides))
+    perform(lambda: plan, launch, number=None)
+    return report(directory, made)

@@ -1,0 +1,62 @@
+"""Whether an earlier run's evidence is what it says; only what holds is taken over."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+
+from jevexp.backends.replay.checksums import verify
+from jevexp.backends.replay.run import decision_of
+from jevexp.domain.record import Record
+from jevexp.domain.task import Task
+from jevexp.errors import InputError
+from jevexp.evidence.adoption import AdoptedAnswer
+from jevexp.evidence.directory import CHECKSUMS
+from jevexp.harness import Verdict, score
+from jevexp.resume.earlier import Earlier
+
+
+def checksums_sha256(earlier: Earlier) -> str | None:
+    """Hash every file that the run's checksums name; the hash of the checksums themselves.
+
+    Returns:
+        None for a run that was killed before it wrote them.
+
+    Raises:
+        InputError: a file is not the one that they were made of.
+    """
+    if not (earlier.path / CHECKSUMS).exists():
+        return None
+    found, _ = verify(earlier.path, at="resume")
+    return found
+
+
+def check_answer(answer: AdoptedAnswer, tasks: Mapping[str, Task]) -> None:
+    """Hold one record against its task, its raw evidence and its score.
+
+    Raises:
+        InputError: naming the task, and what does not fit.
+    """
+    record = answer.record
+    task = tasks.get(record.task_id)
+    if task is None:
+        raise InputError(f"resume: {_place(answer)}: is none of the run's tasks")
+    if (record.family, record.split, record.group) != (task.family, task.split, task.group):
+        raise InputError(f"resume: {_place(answer)}: its record belongs to another task")
+    try:
+        answer.raw_bytes()
+    except OSError as error:
+        raise InputError(f"resume: {answer.raw_file}: {error.strerror}") from error
+    if found := [name for name in _SCORES if _differs(name, task, record)]:
+        raise InputError(f"resume: {_place(answer)}: scored again, {found[0]} is another")
+
+
+_SCORES = tuple(field.name for field in fields(Verdict))
+
+
+def _differs(name: str, task: Task, record: Record) -> bool:
+    # The distribution as it was returned is what is scored; the response has no part in it.
+    verdict = score(task, decision_of(record, None))
+    return bool(getattr(verdict, name) != getattr(record, name))
+
+
+def _place(answer: AdoptedAnswer) -> str:
+    return f"task {answer.record.task_id!r}"
