@@ -1,0 +1,115 @@
+"""Runs that end early and are resumed, in this process, with a provider that does as it is told."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from jevexp import experiment
+from jevexp.domain.decision import Decision, Request
+from jevexp.domain.record import Record
+from jevexp.domain.task import Task
+from jevexp.evidence import Manifest, RunDirectory
+from jevexp.resume import adopt, read_earlier
+from jevexp.settings import Settings
+from tests.support.compose import compose
+from tests.support.provider import Provider, Step
+from tests.support.tasks import answer
+
+TASKS = 6
+
+
+@cache
+def settings(*overrides: str) -> Settings:
+    """The first demo tasks, at no cost."""
+    return compose("dataset=demo", f"caps.limit={TASKS}", "tracking=none", *overrides)
+
+
+def right(request: Request) -> Decision:
+    """An answer that is valid for any question."""
+    options = request.question.options
+    return answer(
+        dict.fromkeys(options, 1 / len(options)), request=request.wire(), response={"a": 1}
+    )
+
+
+class Killed(SystemExit):
+    """Ends a run where it is raised, with everything on disk as it was."""
+
+
+class Silent:
+    """An observer that has nothing to say."""
+
+    def started(self, plan: experiment.Plan) -> None: ...
+
+    def recorded(self, record: Record) -> None: ...
+
+    def stopping(self) -> None: ...
+
+    def finished(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Session:
+    """One sitting: its directory, and what its provider was asked."""
+
+    path: Path
+    provider: Provider
+
+    @property
+    def manifest(self) -> Manifest:
+        return RunDirectory(self.path).read_manifest()
+
+    @property
+    def records(self) -> list[Record]:
+        return list(RunDirectory(self.path).records())
+
+    @property
+    def ids(self) -> list[str]:
+        return [record.task_id for record in self.records]
+
+    @property
+    def lines(self) -> list[bytes]:
+        return (self.path / "results.jsonl").read_bytes().splitlines()
+
+    @property
+    def raw(self) -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in (self.path / "raw").iterdir()}
+
+
+@dataclass
+class Desk:
+    """Runs and resumes one after the other, each in a directory of its own."""
+
+    folder: Path
+    patch: pytest.MonkeyPatch
+    sessions: list[Session] = field(default_factory=list)
+
+    def run(self, *steps: Step, using: Settings | None = None) -> Session:
+        """A run from the start."""
+        return self._perform(experiment.plan(using or settings()), Provider(*steps))
+
+    def resume(self, of: Session, *steps: Step, using: Settings | None = None) -> Session:
+        """A run that goes on with another one."""
+        plan = adopt(read_earlier(of.path), experiment.plan(using or settings()))
+        return self._perform(plan, Provider(*steps or (right,)))
+
+    def _perform(self, plan: experiment.Plan, provider: Provider) -> Session:
+        path = self.folder / f"run-{len(self.sessions)}"
+        session = Session(path, provider)
+        self.sessions.append(session)
+        with self.patch.context() as patch:
+            patch.setattr(experiment, "make_backend", lambda *arguments: provider)
+            experiment.run(plan, experiment.Launch(path), Silent(), _untracked)
+        return session
+
+
+def _untracked(directory: RunDirectory, tasks: Sequence[Task]) -> None:
+    """No tracking."""
+
+
+def order() -> list[str]:
+    """The ids of the tasks, in the dataset's order."""
+    return [task.id for task in experiment.plan(settings()).tasks]
