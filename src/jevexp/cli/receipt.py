@@ -5,8 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-
+from jevexp.cli.console import make_console
 from jevexp.cli.verification_view import plain, print_report
 from jevexp.verification import Result, State, verify_run
 from jevexp.verification.receipt import make_receipt, write
@@ -21,7 +20,7 @@ def main(argv: Sequence[str]) -> int:
     arguments = _parser().parse_args(argv)
     report = verify_run(arguments.run, tasks=arguments.tasks)
     # Standard output is the receipt alone.
-    console = Console(stderr=True, soft_wrap=True)
+    console = make_console(stderr=True)
     if report.state is not State.VERIFIED:
         print_report(console, report, verbose=False)
         console.print("no receipt: it would vouch for what is not so")

@@ -11,7 +11,6 @@ from rich.text import Text
 from jevexp.cli import tables
 from jevexp.cli.console import make_console, print_json
 from jevexp.datasets import load_dataset
-from jevexp.domain.json import dumps
 from jevexp.domain.record import Record
 from jevexp.domain.task import Task
 from jevexp.errors import InputError
