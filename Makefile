@@ -2,6 +2,8 @@
 VENV ?= .venv
 PYTHON ?= python3
 PYTEST_ARGS ?=
+# Processes that share the tests; files stay whole, so that a server is started once for them.
+WORKERS ?= auto
 # With Python 3.12 or newer, EXTRAS=dev,bridge adds judgevet and typevet to what is tested.
 EXTRAS ?= dev
 
@@ -34,7 +36,7 @@ run: $(VENV)/.demo  ## a real model answers the demo tasks
 	@echo "look at it in MLflow with: make ui"
 
 test: $(VENV)/.dev  ## all tests
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 4 --dist loadfile $(PYTEST_ARGS)
 
 lint: $(VENV)/.dev  ## format check, linter, types, import directions
 	@$(BIN)/ruff format --check .

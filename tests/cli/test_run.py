@@ -138,7 +138,7 @@ def test_a_signal_ends_the_run_with_its_evidence_kept(
     process = start(*DEMO, "backend.latency_s=0.2", cwd=workplace)
     wait_for_raw(workplace, process)
     process.send_signal(signum)
-    process.communicate(timeout=30)
+    process.communicate(timeout=120)
 
     assert process.returncode == status
     check_interrupted(workplace, status)

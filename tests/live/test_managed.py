@@ -104,7 +104,7 @@ def test_a_server_killed_during_a_decision_is_a_failed_connection(managed: Llama
     asking.start()
     time.sleep(0.2)
     os.kill(pid, signal.SIGKILL)
-    asking.join(10)
+    asking.join(60)
     assert [decision.error for decision in decisions] == ["connection_failed"]
 
 
@@ -129,7 +129,7 @@ def test_it_ends_with_us(tiny_gguf: Path, tmp_path: Path, end: signal.Signals) -
         pid = int(process.stdout.readline())
         assert alive(pid)
         process.send_signal(end)
-        process.wait(10)
+        process.wait(60)
         assert gone(pid)
 
 

@@ -132,7 +132,7 @@ def test_the_user_interface_starts_shows_its_links_and_ends(workplace: Path) -> 
         assert any(line.startswith(f"compare   {base}/#/compare-runs?") for line in lines), lines
         wait_for(lambda: answers(base))
         process.send_signal(signal.SIGINT)
-        rest, _ = process.communicate(timeout=30)
+        rest, _ = process.communicate(timeout=120)
         assert process.returncode == 0
         assert rest.strip() == "ended"
     finally:

@@ -18,7 +18,7 @@ def server() -> Iterator[ScriptedLlama]:
 
 @pytest.fixture
 def backend(server: ScriptedLlama, tmp_path: Path) -> Iterator[LlamaCpp]:
-    settings = backend_settings(base_url=server.url, request_timeout_s=0.5)
+    settings = backend_settings(base_url=server.url, request_timeout_s=2.0)
     opened = LlamaCpp(settings, model_identity()).open(tmp_path)
     server.seen.clear()
     yield opened

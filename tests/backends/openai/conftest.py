@@ -28,7 +28,7 @@ def server() -> Iterator[ScriptedLlama]:
 
 @pytest.fixture
 def chat(server: ScriptedLlama, key: str, tmp_path: Path) -> Iterator[OpenAIChat]:
-    settings = chat_settings(base_url=server.url, key_env="TEST_KEY", timeout_s=0.5)
+    settings = chat_settings(base_url=server.url, key_env="TEST_KEY", timeout_s=2.0)
     opened = OpenAIChat(settings, model_identity()).open(tmp_path)
     server.seen.clear()
     yield opened

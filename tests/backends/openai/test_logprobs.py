@@ -44,8 +44,10 @@ def served(
         own = logprobs_settings(base_url=server.url, timeout_s=2.0, **settings)
         backend = OpenAILogprobs(own, model_identity()).open(folder)
         server.seen.clear()
-        yield backend, server
-        backend.close()
+        try:
+            yield backend, server
+        finally:
+            backend.close()
 
 
 def symbols(decision: Decision) -> dict[str, str]:

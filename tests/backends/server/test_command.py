@@ -94,7 +94,7 @@ def test_it_ends_with_us(tmp_path: Path, end: signal.Signals) -> None:
         found = pids(tmp_path)
         assert all(map(alive, found))
         process.send_signal(end)
-        process.wait(10)
+        process.wait(60)
     assert len(found) == 2
     assert gone(*found)
 
