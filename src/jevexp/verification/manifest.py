@@ -21,7 +21,7 @@ _EXIT_STATUSES: dict[RunStatus, set[int | None]] = {
     RunStatus.INCOMPLETE: {1},
     RunStatus.CRASHED: {1},
     RunStatus.REFUSED: {2},
-    RunStatus.INTERRUPTED: {128 + signal.SIGINT, 128 + signal.SIGTERM},
+    RunStatus.INTERRUPTED: {128 + signal.SIGINT, 128 + signal.SIGTERM, 128 + signal.SIGHUP},
 }
 
 

@@ -151,11 +151,7 @@ class RecordPass:
             self._order.fail(RESULTS, "more records than planned tasks")
 
     def _check_unclaimed(self, rows: Rows | None) -> None:
-        in_flight = {
-            raw_name(task_id)
-            for task_id in (rows.by_task if rows else ())
-            if task_id not in self.records
-        }
+        in_flight = {raw_name(task_id) for task_id in (rows.cut_off if rows else ())}
         # Without rows of its own, nobody can say whose it is; a run that was cut off leaves one.
         spare = self._subject.manifest.concurrency if rows is None and self._subject.cut_off else 0
         for below in self._subject.tree.below(RAW):
