@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from jevexp.backends.factory import make_backend
+from jevexp.backends.protocol import check_concurrency
 from jevexp.datasets import LoadedDataset, load_dataset
 from jevexp.domain.record import Record
 from jevexp.domain.task import Task
@@ -117,10 +118,11 @@ def plan(settings: Settings) -> Plan:
     """
     dataset = load_dataset(settings.dataset, show=SafeConsole(stderr=True))
     tasks = dataset.tasks[: settings.caps.limit]
-    make_backend(settings.backend, settings.model, tasks)
+    backend = make_backend(settings.backend, settings.model, tasks)
+    check_concurrency(backend, settings.runner.concurrency)
     make_tracker(settings.tracking, Path(settings.outputs))
     check_ledger(settings)
-    harness = make_harness(settings.harness)
+    harness = make_harness(settings.harness, concurrency=settings.runner.concurrency)
     harness.check(tasks)
     return Plan(settings, dataset, tasks, harness)
 
@@ -146,7 +148,7 @@ def identify(settings: Settings, description: Mapping[str, Any]) -> Identificati
         show=SafeConsole(stderr=True),
     )
     report = reconcile(settings.model, observed)
-    return Identification(report, fingerprint(description, report))
+    return Identification(report, fingerprint(description, report, settings.runner.concurrency))
 
 
 def check_ledger(settings: Settings) -> tuple[float, float]:
@@ -241,6 +243,7 @@ class _Attempt:
                 backend.open(self.directory.path)
             with interrupts.waiting():
                 session = self._identify(backend.describe())
+            check_concurrency(backend, settings.runner.concurrency)
             ledger = stack.enter_context(self._open_ledger())
             stack.callback(_read_charges, ledger, self.journal)
             observer.started(self.plan)

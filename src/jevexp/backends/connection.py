@@ -95,6 +95,7 @@ class Connected(Generic[AnySettings, AnyConnection]):
     """What the providers over a connection have in common: who they are, and how they end."""
 
     cost_basis: str | None = None
+    max_concurrency: int | None = None
 
     def __init__(self, settings: AnySettings) -> None:
         self._settings = settings

@@ -41,6 +41,11 @@ class Fake:
         self._script = _read_script(settings.script) if settings.script else []
         self._asked = 0
 
+    @property
+    def max_concurrency(self) -> int | None:
+        """Any number; a script's answers are in the order of the questions."""
+        return 1 if self._settings.mode == "script" else None
+
     def open(self, log_directory: Path) -> Self:
         """Start from the script's first answer."""
         del log_directory

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self, runtime_checkable
 
 from jevexp.domain.decision import Decision, Request
+from jevexp.errors import InputError
 
 
 @runtime_checkable
@@ -56,3 +57,28 @@ class Prepares(Protocol):
 
     def prepare(self, request: Request) -> None:
         """Do that work; a failure here is not a failure of the task."""
+
+
+@runtime_checkable
+class Concurrent(Protocol):
+    """A provider that several threads may ask at once; one that is none takes one at a time."""
+
+    @property
+    def max_concurrency(self) -> int | None:
+        """How many requests it takes at once, None for any number; final once it is open."""
+
+
+def check_concurrency(backend: Backend, wanted: int) -> None:
+    """Refuse more requests at once than a provider takes.
+
+    Raises:
+        InputError: it takes fewer.
+    """
+    if wanted == 1:
+        return
+    most = backend.max_concurrency if isinstance(backend, Concurrent) else 1
+    if most is not None and most < wanted:
+        raise InputError(
+            f"runner.concurrency: {backend.name} takes {most} request{'s' * (most > 1)} at a time, "
+            f"found {wanted}; set runner.concurrency={most}"
+        )

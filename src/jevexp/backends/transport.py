@@ -90,7 +90,7 @@ class Transport:
             base_url=base_url,
             headers={**own, **further},
             timeout=httpx.Timeout(request_s, connect=connect_s),
-            limits=httpx.Limits(max_connections=1, keepalive_expiry=_IDLE_S),
+            limits=httpx.Limits(keepalive_expiry=_IDLE_S),
             follow_redirects=False,
             # A proxy from the environment is for other machines.
             trust_env=not is_loopback(base_url),

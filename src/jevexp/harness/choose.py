@@ -1,13 +1,16 @@
 """Which implementation of the benchmark's protocol runs the tasks: ours, or the pinned one."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from jevexp.backends.protocol import Backend
 from jevexp.domain.record import Record
 from jevexp.domain.task import Task
-from jevexp.harness.attempt import Evidence
+from jevexp.errors import InputError
+from jevexp.harness.concurrent import ConcurrentRunner
+from jevexp.harness.concurrent.in_order import OrderedEvidence
 from jevexp.harness.interrupts import Interrupts
 from jevexp.harness.ledger import Ledger
 from jevexp.harness.pin import PINNED_COMMIT
@@ -18,7 +21,7 @@ from jevexp.harness.tariff import Tariff
 from jevexp.settings import Harness as HarnessSettings
 
 
-class Folder(Evidence, Protocol):
+class Folder(OrderedEvidence, Protocol):
     """Where a run's evidence is, for a harness that writes files of its own."""
 
     @property
@@ -76,14 +79,19 @@ class Harness(Protocol):
         """
 
 
-def make_harness(settings: HarnessSettings) -> Harness:
-    """The configured harness.
+def make_harness(settings: HarnessSettings, *, concurrency: int = 1) -> Harness:
+    """The configured harness, which has up to `concurrency` requests under way.
 
     Raises:
-        InputError: the pinned one is chosen and is not here.
+        InputError: the pinned one is chosen and is not here, or is to ask several at once.
     """
     if settings.name == "native":
-        return Native()
+        return Native(concurrency)
+    if concurrency > 1:
+        raise InputError(
+            "runner.concurrency: the pinned harness asks one task at a time; set "
+            "runner.concurrency=1, or harness=native"
+        )
     from jevexp.harness.upstream import make_upstream
 
     return make_upstream(settings.path)
@@ -91,6 +99,9 @@ def make_harness(settings: HarnessSettings) -> Harness:
 
 class Native:
     """jevexp's own implementation of the protocol at the pin."""
+
+    def __init__(self, concurrency: int = 1) -> None:
+        self._concurrency = concurrency
 
     def describe(self) -> dict[str, Any]:
         """Its name, and the commit whose protocol it follows."""
@@ -111,8 +122,13 @@ class Native:
         session: SessionModel | None,
         interrupts: Interrupts | None,
     ) -> Runs:
-        """Our runner."""
-        return Runner(
+        """Our runner, which follows the protocol to the letter at a concurrency of 1."""
+        make = (
+            Runner
+            if self._concurrency == 1
+            else partial(ConcurrentRunner, concurrency=self._concurrency)
+        )
+        return make(
             backend,
             ledger,
             folder,

@@ -23,7 +23,9 @@ class Fingerprint:
     inputs: dict[str, Any]
 
 
-def fingerprint(description: Mapping[str, Any], report: IdentityReport) -> Fingerprint:
+def fingerprint(
+    description: Mapping[str, Any], report: IdentityReport, concurrency: int = 1
+) -> Fingerprint:
     """The fingerprint of what a backend measures.
 
     Equal for the same weights, files, template, context, cache types and readout on the same kind
@@ -33,6 +35,9 @@ def fingerprint(description: Mapping[str, Any], report: IdentityReport) -> Finge
     Args:
         description: the backend's `describe()`.
         report: what `reconcile` said about its model.
+        concurrency: how many requests are under way at once. A server computes them together, which
+            rounds another way; above 1 it is an input, so that values from before stay what they
+            were.
     """
     inputs: dict[str, Any] = representable(
         {
@@ -48,6 +53,8 @@ def fingerprint(description: Mapping[str, Any], report: IdentityReport) -> Finge
             "template_kwargs": description.get("template_kwargs"),
         }
     )
+    if concurrency > 1:
+        inputs["concurrency"] = concurrency
     digest = hashlib.sha256(dumps(inputs, sort_keys=True).encode()).hexdigest()
     value = f"jf{FINGERPRINT_VERSION}-{digest[:_DIGITS]}"
     return Fingerprint(FINGERPRINT_VERSION, value, inputs)

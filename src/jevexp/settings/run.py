@@ -37,7 +37,7 @@ class Pricing(Model):
 class Runner(Model):
     """How the tasks are put to the provider: `concurrency` requests are under way at once."""
 
-    concurrency: Annotated[int, Field(ge=1, le=1)]
+    concurrency: Annotated[int, Field(ge=1, le=1024)]
 
 
 class Harness(Model):

@@ -44,6 +44,16 @@ class LlamaCpp:
         return self._settings.name
 
     @property
+    def max_concurrency(self) -> int | None:
+        """The server's slots; before it is open, those that it will be started with."""
+        if self._facts:
+            slots: int | None = self._facts["total_slots"]
+            return slots
+        server = self._settings.server
+        starts = weights_to_serve(server, self._model) is not None
+        return server.slots if starts else None
+
+    @property
     def server_pid(self) -> int | None:
         """The process of a server that was started here."""
         return self._server.pid if self._server else None

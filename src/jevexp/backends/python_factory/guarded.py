@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from jevexp.backends.protocol import Backend, Estimates, Prepares
+from jevexp.backends.protocol import Backend, Concurrent, Estimates, Prepares
 from jevexp.domain.decision import Decision, ProbsSource, Request
 from jevexp.domain.json import representable
 from jevexp.errors import InputError
@@ -36,6 +36,11 @@ class Guarded:
         self.cost_basis = made.cost_basis
         self._made = made
         self._settings = settings
+
+    @property
+    def max_concurrency(self) -> int | None:
+        """What it says itself; one at a time where it says nothing."""
+        return self._made.max_concurrency if isinstance(self._made, Concurrent) else 1
 
     def open(self, log_directory: Path) -> Self:
         """Open the person's backend."""
