@@ -325,3 +325,22 @@ def test_a_server_is_either_running_or_started() -> None:
             "backend.server.base_url='http://127.0.0.1:1'",
             "backend.server.gguf=model.gguf",
         )
+
+
+# Several requests at once
+
+
+def test_a_started_server_has_as_many_slots_as_requests_are_under_way() -> None:
+    for overrides, slots in (
+        ([], 1),
+        (["runner.concurrency=4"], 4),
+        (["runner.concurrency=4", "backend.server.slots=8"], 8),
+    ):
+        found = compose("backend=llama_cpp", "model=gemma4_q4km", *overrides).backend
+        assert isinstance(found, LlamaCppBackend)
+        assert found.server.slots == slots
+
+
+@pytest.mark.parametrize("value", [0, -1, 1025, 1.5, "2", None])
+def test_a_concurrency_is_a_whole_number_from_1_on(value: Any) -> None:
+    assert why_not(runner__concurrency=value).startswith("runner.concurrency: input should be ")

@@ -242,3 +242,43 @@ def test_every_verb_has_its_own_help(verb: str, workplace: Path) -> None:
     assert done.status == 0, done.err
     assert done.out.startswith(f"usage: jevexp {verb}")
     assert list(workplace.iterdir()) == []
+
+
+def test_several_requests_at_once_are_in_names_manifest_and_fingerprint(workplace: Path) -> None:
+    one = jevexp(*DEMO, cwd=workplace)
+    alone = only_run(workplace / "outputs")
+    done = jevexp(*DEMO, "runner.concurrency=4", "outputs=several", cwd=workplace)
+    assert (one.status, done.status) == (0, 0), done.err
+    run = only_run(workplace / "several")
+    assert run.name.endswith("-demo-fake-fake-c4")
+    assert "demo · fake · fake · ×4" in done.out
+    assert "latencies under 4 requests at once" in done.out
+    manifest = manifest_of(run)
+    assert (manifest["concurrency"], manifest_of(alone)["concurrency"]) == (4, 1)
+    assert manifest["fingerprint"] != manifest_of(alone)["fingerprint"]
+    assert task_ids(run) == task_ids(alone)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "line"),
+    [
+        (["harness=upstream"], "runner.concurrency: the pinned harness asks one task at a time"),
+        (
+            ["backend.mode=script", "backend.script=script.json"],
+            "runner.concurrency: fake takes 1 request at a time, found 4; set runner.concurrency=1",
+        ),
+    ],
+)
+def test_who_cannot_be_asked_several_things_at_once_is_not(
+    workplace: Path, overrides: list[str], line: str
+) -> None:
+    (workplace / "script.json").write_text("[]")
+    done = jevexp(*DEMO, "runner.concurrency=4", *overrides, cwd=workplace)
+    assert done.status == 2
+    assert done.err.startswith(f"error: {line}")
+    assert not (workplace / "outputs").exists()
+
+
+def task_ids(run: Path) -> list[str]:
+    lines = (run / "results.jsonl").read_text().splitlines()
+    return [json.loads(line)["task_id"] for line in lines]

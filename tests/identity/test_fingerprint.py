@@ -123,3 +123,13 @@ def test_any_description_has_a_fingerprint() -> None:
     for description in ({}, {"kind": float("nan"), "readout": object()}):
         report = reconcile(model(), observe(description))
         assert fingerprint(description, report).value.startswith("jf1-")
+
+
+def test_several_requests_at_once_are_another_measurement_and_one_is_the_old_one() -> None:
+    report = reconcile(model(), observe({}))
+    one = fingerprint({}, report)
+    assert fingerprint({}, report, 1) == one
+    assert "concurrency" not in one.inputs
+    four = fingerprint({}, report, 4)
+    assert four.inputs == one.inputs | {"concurrency": 4}
+    assert len({one.value, four.value, fingerprint({}, report, 8).value}) == 3

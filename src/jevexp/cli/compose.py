@@ -45,8 +45,14 @@ class Composition:
 
 
 def register_resolvers() -> None:
-    """Teach OmegaConf `${launch_uid:}`, which the directories' names contain."""
+    """Teach OmegaConf `${launch_uid:}` and `${at_once:N}`, which the directories' names contain."""
     OmegaConf.register_new_resolver("launch_uid", lambda: _LAUNCH_UID, replace=True)
+    OmegaConf.register_new_resolver("at_once", _at_once, replace=True)
+
+
+def _at_once(concurrency: Any) -> str:
+    # Not validated yet: whatever else it is has its own message later.
+    return "" if concurrency == 1 else f"-c{concurrency}"
 
 
 def compose_command(arguments: Namespace) -> Composition:

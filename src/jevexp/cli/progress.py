@@ -16,6 +16,7 @@ from rich.progress import (
 )
 
 from jevexp.domain.record import Record
+from jevexp.evidence.manifest import at_once
 from jevexp.experiment import Observer, Plan
 from jevexp.harness.summary import percentile
 
@@ -140,7 +141,8 @@ def _say_stopping() -> None:
 def run_name(plan: Plan) -> str:
     """Dataset, model and backend: what identifies a run to a person."""
     settings = plan.settings
-    return f"{settings.dataset.name} · {settings.model.name} · {settings.backend.name}"
+    name = f"{settings.dataset.name} · {settings.model.name} · {settings.backend.name}"
+    return name + at_once(settings.runner.concurrency)
 
 
 def make_observer(console: Console, *, number: int | None) -> Observer:

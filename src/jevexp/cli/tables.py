@@ -14,7 +14,7 @@ _STYLE = {RunStatus.COMPLETE: "green", RunStatus.RUNNING: "yellow"}
 
 def results(manifest: Manifest, summary: dict[str, Any]) -> Table:
     """One run: a row for all tasks and one a family."""
-    table = Table(box=box.SIMPLE_HEAD, title=f"{name_of(manifest)}", title_justify="left")
+    table = Table(box=box.SIMPLE_HEAD, title=manifest.title, title_justify="left")
     table.add_column("tasks")
     for heading in ("valid", "accuracy", "Brier", "ECE", "MAE", "p50 s", "p95 s"):
         table.add_column(heading, justify="right")
@@ -50,6 +50,8 @@ def verdict(manifest: Manifest) -> Text:
     text.append(f": {counts.valid} of {counts.requested} tasks answered and valid", style="default")
     if counts.attempted < counts.requested:
         text.append(f", {counts.attempted} attempted", style="default")
+    if manifest.concurrency > 1:
+        text.append(f"; latencies under {manifest.concurrency} requests at once", style="default")
     if manifest.stop_reason:
         text.append(f"; stopped: {manifest.stop_reason.replace('_', ' ')}", style="default")
         if manifest.stop_reason == "cap_reached":
@@ -92,12 +94,6 @@ def _varying(manifests: Sequence[Manifest]) -> list[str]:
 def _overrides(manifest: Manifest) -> dict[str, str]:
     pairs = (override.partition("=") for override in manifest.config.overrides)
     return {field: value for field, _, value in pairs}
-
-
-def name_of(manifest: Manifest) -> str:
-    """Dataset, model and backend: what identifies a run to a person."""
-    model = manifest.model.declared["name"]
-    return f"{manifest.dataset.name} · {model} · {manifest.backend['name']}"
 
 
 def number(value: float | None) -> str:

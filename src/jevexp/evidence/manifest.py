@@ -155,3 +155,17 @@ class Manifest(Section):
     cost_basis: list[str]
     ledger: LedgerEntry
     resumed: Resumed | None = None
+
+    @property
+    def title(self) -> str:
+        """What identifies a run to a person; lists show little more of it.
+
+        Dataset, model and backend, and the concurrency where it is not the benchmark's.
+        """
+        model = self.model.declared["name"]
+        return f"{self.dataset.name} · {model} · {self.backend['name']}{at_once(self.concurrency)}"
+
+
+def at_once(concurrency: int) -> str:
+    """How a run's name ends when several requests were under way at once."""
+    return f" · ×{concurrency}" if concurrency > 1 else ""

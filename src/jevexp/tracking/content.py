@@ -84,7 +84,7 @@ def read(directory: RunDirectory, tasks: Sequence[Task] | None, settings: Tracki
     summary = directory.read_summary()
     records = list(directory.records())
     return Content(
-        name=_name(manifest),
+        name=manifest.title,
         directory=manifest.run,
         sweep=manifest.sweep,
         status=STATUS[manifest.status],
@@ -102,12 +102,6 @@ def read(directory: RunDirectory, tasks: Sequence[Task] | None, settings: Tracki
         traces=partial(traces, records, tasks) if settings.traces and tasks is not None else None,
         evidence_sha256=evidence_sha256(directory),
     )
-
-
-def _name(manifest: Manifest) -> str:
-    """Dataset, model and backend: lists show little more of a run than its name."""
-    model = manifest.model.declared["name"]
-    return f"{manifest.dataset.name} · {model} · {manifest.backend['name']}"
 
 
 def _dataset(manifest: Manifest) -> DatasetInput:

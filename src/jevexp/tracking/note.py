@@ -29,7 +29,10 @@ def _numbers(manifest: Manifest, summary: dict[str, Any]) -> Iterator[tuple[str,
     if (mae := summary.get("ordinal_mae")) is not None:
         yield "Ordinal MAE", f"{mae:.3f}"
     if (p50 := (summary.get("latency") or {}).get("p50_s")) is not None:
-        yield "Latency", f"p50 {p50:.3f} s, p95 {summary['latency']['p95_s']:.3f} s"
+        yield (
+            "Latency",
+            f"p50 {p50:.3f} s, p95 {summary['latency']['p95_s']:.3f} s{_load(manifest)}",
+        )
 
 
 def _identity(manifest: Manifest) -> Iterator[tuple[str, str | None]]:
@@ -69,6 +72,11 @@ def _findings(manifest: Manifest) -> Iterator[str]:
 
 def _reason(manifest: Manifest) -> str | None:
     return manifest.stop_reason or manifest.error
+
+
+def _load(manifest: Manifest) -> str:
+    several = manifest.concurrency > 1
+    return f", with {manifest.concurrency} requests at once" if several else ""
 
 
 def _cell(text: str) -> str:
