@@ -1,7 +1,5 @@
 """One HTTP exchange with a provider: bounded in time and size, never repeated."""
 
-import ipaddress
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -10,6 +8,8 @@ from typing import Any, Protocol
 import httpx
 
 from jevexp.domain.json import dumps, loads
+from jevexp.settings.http import is_loopback
+from jevexp.untrusted.deadline import Deadline
 
 MOST_BYTES = 8 << 20
 # Enough of a body that is not what was expected to see what it was.
@@ -95,6 +95,8 @@ class Transport:
             # A proxy from the environment is for other machines.
             trust_env=not is_loopback(base_url),
         )
+        self._deadline = Deadline()
+        self._deadline.bound_client(self._client)
 
     def close(self) -> None:
         """Close the connection."""
@@ -111,7 +113,10 @@ class Transport:
     def _exchange(self, method: str, path: str, content: bytes | None) -> Reply:
         headers = {"Content-Type": "application/json"} if content is not None else {}
         try:
-            with self._client.stream(method, path, content=content, headers=headers) as response:
+            with (
+                self._deadline.within(self._request_s),
+                self._client.stream(method, path, content=content, headers=headers) as response,
+            ):
                 status = response.status_code
                 raw, whole = self._read(response)
         except httpx.TimeoutException as error:
@@ -130,14 +135,13 @@ class Transport:
         return Reply(status, body)
 
     def _read(self, response: httpx.Response) -> tuple[bytes, bool]:
-        """The body, and whether it is all of it; the timeout bounds the whole of it."""
-        deadline = time.monotonic() + self._request_s
+        """The body, and whether it is all of it."""
         raw = bytearray()
         for piece in response.iter_raw():
             raw += piece
             if len(raw) > MOST_BYTES:
                 return bytes(raw), False
-            if time.monotonic() > deadline:
+            if self._deadline.passed:
                 raise httpx.ReadTimeout("the body took too long")
         return bytes(raw), True
 
@@ -160,12 +164,3 @@ class Transport:
         for secret in self._secrets:
             raw = raw.replace(secret, b"[key]")
         return raw[:_EXCERPT_BYTES].decode(errors="replace")
-
-
-def is_loopback(url: str) -> bool:
-    """Whether a URL names this machine."""
-    host = httpx.URL(url).host
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -1,8 +1,6 @@
 """One pinned file over HTTP: at most its pinned bytes, within fixed times, or one clear error."""
 
 import hashlib
-import ipaddress
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +12,8 @@ from rich.console import Console
 
 from jevexp.errors import InputError
 from jevexp.settings import Dataset, PinnedFile
+from jevexp.settings.http import is_loopback
+from jevexp.untrusted.deadline import Deadline
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def pinned_url(dataset: Dataset, pin: PinnedFile) -> str:
         raise InputError(f"dataset.base_url: not a URL: {base!r}") from error
     if parts.username is not None or parts.password is not None:
         raise InputError("dataset.base_url: holds a user name or password; leave it out")
-    if not host or not (parts.scheme == "https" or (parts.scheme == "http" and _is_here(host))):
+    if not host or not (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(base))):
         raise InputError(f"dataset.base_url: expected https:// and a host, found {base!r}")
     path = quote(f"{dataset.repository}/{dataset.commit}/{pin.path}")
     return f"{base.rstrip('/')}/{path}"
@@ -105,10 +105,14 @@ class _Refused(Exception):
 @contextmanager
 def _chunks(url: str, limits: Limits) -> Iterator[Iterator[bytes]]:
     """The response's bytes as they come, until the whole takes too long."""
-    deadline = time.monotonic() + limits.total_s
+    deadline = Deadline()
     # Unpacked content would be measured after it has filled the memory.
     headers = {"Accept-Encoding": "identity"}
-    with _client(url, limits) as client, client.stream("GET", url, headers=headers) as response:
+    with (
+        _client(url, limits, deadline) as client,
+        deadline.within(limits.total_s),
+        client.stream("GET", url, headers=headers) as response,
+    ):
         if response.is_redirect:
             raise _Refused(f"HTTP {response.status_code}, a redirect, which is not followed")
         if response.status_code != httpx.codes.OK:
@@ -116,28 +120,27 @@ def _chunks(url: str, limits: Limits) -> Iterator[Iterator[bytes]]:
         yield _until(deadline, response.iter_raw(), limits)
 
 
-def _until(deadline: float, chunks: Iterator[bytes], limits: Limits) -> Iterator[bytes]:
-    for chunk in chunks:
-        if time.monotonic() > deadline:
-            raise _Refused(f"not complete after {limits.total_s:g} s")
-        yield chunk
+def _until(deadline: Deadline, chunks: Iterator[bytes], limits: Limits) -> Iterator[bytes]:
+    too_late = _Refused(f"not complete after {limits.total_s:g} s")
+    try:
+        for chunk in chunks:
+            if deadline.passed:
+                raise too_late
+            yield chunk
+    except httpx.TimeoutException as error:
+        raise (too_late if deadline.passed else error) from error
 
 
-def _client(url: str, limits: Limits) -> httpx.Client:
+def _client(url: str, limits: Limits, deadline: Deadline) -> httpx.Client:
     timeout = httpx.Timeout(limits.silence_s, connect=limits.connect_s)
     try:
         # A proxy is for other machines, also where NO_PROXY forgot to say so.
-        return httpx.Client(timeout=timeout, trust_env=not _is_here(urlsplit(url).hostname or ""))
+        client = httpx.Client(timeout=timeout, trust_env=not is_loopback(url))
     except (ValueError, ImportError, OSError, httpx.InvalidURL) as error:
         # The environment names a proxy or certificates that httpx cannot use.
         raise _Refused(f"no HTTP client: {_line(error)}") from error
-
-
-def _is_here(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    deadline.bound_client(client)
+    return client
 
 
 def _cause(error: Exception, limits: Limits) -> str:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from jevexp.backends.proxy import named_proxy
 from jevexp.datasets import LoadedDataset
 from jevexp.domain.record import Record
 from jevexp.errors import InputError
@@ -142,7 +143,11 @@ class Journal:
             software=self._software,
             config=self._config,
             dataset=self._dataset,
-            backend={"name": self._settings.backend.name, "description": self._provider},
+            backend={
+                "name": self._settings.backend.name,
+                "description": self._provider,
+                "proxy": named_proxy(self._provider.get("base_url")),
+            },
             model=ModelEntry(
                 requested=self._settings.model.alias,
                 session=self._provider.get("model"),

@@ -5,13 +5,11 @@
 'Q4_K_M'
 """
 
-import ipaddress
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from rich.console import Console
 
@@ -19,6 +17,7 @@ from jevexp.domain.ftype import ftype_of
 from jevexp.identity.digest import file_sha256
 from jevexp.identity.files import WeightsError
 from jevexp.identity.gguf_file import GgufHeader, read_header
+from jevexp.settings.http import is_loopback
 
 
 class Source(StrEnum):
@@ -219,7 +218,7 @@ def _served_file(said: Mapping[str, Any], seen: _Collection) -> Path | None:
     model_path = _text(said.get("model_path"))
     if model_path is None:
         seen.notes.append("the weights could not be read: the server names no file")
-    elif not (said.get("managed") is True or _is_here(_text(said.get("base_url")) or "")):
+    elif not (said.get("managed") is True or is_loopback(_text(said.get("base_url")) or "")):
         seen.notes.append("the weights could not be read: the server is on another machine")
     elif not Path(model_path).is_absolute():
         seen.notes.append(
@@ -229,14 +228,6 @@ def _served_file(said: Mapping[str, Any], seen: _Collection) -> Path | None:
     else:
         return Path(model_path)
     return None
-
-
-def _is_here(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _text(value: Any) -> str | None:

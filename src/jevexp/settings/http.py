@@ -71,14 +71,15 @@ def check_address(base_url: str, *, allow_http: bool) -> None:
             "base_url: expected http(s)://HOST[:PORT][/PATH] without user, query or fragment; "
             "a key goes into the environment variable that key_env names"
         )
-    if base_url.startswith("http://") and not (allow_http or _is_here(base_url)):
+    if base_url.startswith("http://") and not (allow_http or is_loopback(base_url)):
         raise ValueError(
             "base_url: plain http reaches another machine unprotected; use https, or set "
             "allow_http=true in a network that you trust"
         )
 
 
-def _is_here(url: str) -> bool:
+def is_loopback(url: str) -> bool:
+    """Whether a URL names this machine."""
     host = urlsplit(url).hostname or ""
     try:
         return ipaddress.ip_address(host).is_loopback

@@ -1,5 +1,6 @@
 """The transport below both packages: how much it takes, whom it asks, what it leaves behind."""
 
+import gzip
 import threading
 
 import httpx
@@ -7,8 +8,10 @@ import pytest
 
 from jevexp.backends.judgevet import exchange
 from jevexp.backends.judgevet.exchange import OneShot
+from jevexp.backends.proxy import proxy_for
 from jevexp.domain.decision import Request
 from tests.backends.judgevet.conftest import Open
+from tests.support.raw_server import dripping, raw_server
 from tests.support.scripted_llama import Answer, scripted_llama
 from tests.support.systemone import scripted_systemone
 from tests.support.tasks import task
@@ -35,10 +38,10 @@ def proxied(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_the_environments_proxy_is_for_other_machines(url: str, expected: str | None) -> None:
-    assert exchange._proxy(url) == expected
+    assert proxy_for(url) == expected
 
 
-def test_both_directions_are_kept_and_encodings_undone() -> None:
+def test_both_directions_are_kept() -> None:
     with scripted_llama() as server:
         server.answers["/x"] = Answer({"model": "m", "größe": 1})
         transport = OneShot(httpx, server.url, 5.0)
@@ -48,6 +51,33 @@ def test_both_directions_are_kept_and_encodings_undone() -> None:
     assert kept.sent_json() == {"endpoint": "/x", "body": {"a": 1}}
     assert kept.received_json() == {"endpoint": "/x", "body": {"model": "m", "größe": 1}}
     assert (kept.status, kept.model, kept.failure) == (200, "m", None)
+
+
+def test_a_packed_body_is_not_unpacked() -> None:
+    packed = Answer(gzip.compress(b" " * (64 << 20)), headers={"Content-Encoding": "gzip"})
+    with scripted_llama() as server:
+        server.answers["/x"] = packed
+        transport = OneShot(httpx, server.url, 5.0)
+        with (
+            httpx.Client(base_url=server.url, transport=transport) as client,  # type: ignore[arg-type]
+            pytest.raises(httpx.ReadError, match="packed"),
+        ):
+            client.get("/x")
+        (request,) = server.seen
+    assert request.headers["Accept-Encoding"] == "identity"
+    (kept,) = transport.exchanges
+    assert (kept.failure, kept.received) == ("bad_response", b"")
+
+
+def test_headers_that_drip_are_left_when_the_time_is_up() -> None:
+    with raw_server(dripping(b"HTTP/1.1 200 OK\r\n", b"X: y\r\n", 0.05)) as port:
+        transport = OneShot(httpx, f"http://127.0.0.1:{port}", 0.5)
+        with (
+            httpx.Client(transport=transport, timeout=60) as client,  # type: ignore[arg-type]
+            pytest.raises(httpx.ReadTimeout),
+        ):
+            client.get(f"http://127.0.0.1:{port}/x")
+    assert transport.exchanges[0].failure == "timeout"
 
 
 def test_a_body_without_end_is_cut(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:

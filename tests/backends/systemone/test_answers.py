@@ -168,7 +168,7 @@ def test_an_answer_of_another_type_is_refused(asked: Asked, kind: str, type_: An
     assert refused(asked.answer(kind, type=type_), "bad_answer_type")
 
 
-@pytest.mark.parametrize("p", [True, False, "0.5", None, [0.5], {}, -0.001, 1.001, 2, 1 << 2000])
+@pytest.mark.parametrize("p", [True, False, "0.5", None, [0.5], {}, -0.001, 1.001, 2, 1 << 1000])
 def test_a_noul_is_a_number_from_0_to_1(asked: Asked, p: Any) -> None:
     assert refused(asked.answer("noul", noul=p), "bad_answer_number")
 

@@ -1,14 +1,12 @@
 """The transport below the bridge's HTTP clients: every request once, bounded, and kept."""
 
 import hashlib
-import time
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
-from jevexp.backends.transport import is_loopback
+from jevexp.backends.proxy import proxy_for
 from jevexp.domain.json import loads
+from jevexp.untrusted.deadline import Deadline
 
 # A llama.cpp server lists its whole vocabulary for typevet: 30 MB for Gemma's.
 _MOST_BYTES = 64 << 20
@@ -61,7 +59,9 @@ class OneShot:
     def __init__(self, package: Any, base_url: str, request_s: float) -> None:
         self._package = package
         self._request_s = request_s
-        self._inner = package.HTTPTransport(proxy=_proxy(base_url))
+        self._inner = package.HTTPTransport(proxy=proxy_for(base_url))
+        self._deadline = Deadline()
+        self._deadline.bound_transports([self._inner])
         self.exchanges: list[Exchange] = []
 
     def handle_request(self, request: Any) -> Any:
@@ -69,10 +69,12 @@ class OneShot:
         package = self._package
         exchange = Exchange(request.url.path, request.read())
         self.exchanges.append(exchange)
+        request.headers["Accept-Encoding"] = "identity"
         try:
-            response = self._inner.handle_request(request)
-            exchange.status = response.status_code
-            self._read(response, exchange)
+            with self._deadline.within(self._request_s):
+                response = self._inner.handle_request(request)
+                exchange.status = response.status_code
+                self._read(response, exchange)
         except package.TimeoutException:
             exchange.failure = "timeout"
             raise
@@ -101,30 +103,22 @@ class OneShot:
         self.close()
 
     def _read(self, response: Any, exchange: Exchange) -> None:
-        """The whole body; the timeout of a client is one for each of its pieces."""
-        deadline = time.monotonic() + self._request_s
+        """The whole body, which is not unpacked: a small one could become a huge one."""
         body = bytearray()
         try:
+            if response.headers.get("Content-Encoding", "identity") != "identity":
+                exchange.failure = "bad_response"
+                raise self._package.ReadError("the body is packed")
             for piece in response.stream:
                 body += piece
                 if len(body) > _MOST_BYTES:
                     exchange.failure = "response_too_large"
                     raise self._package.ReadError("the body is too large")
-                if time.monotonic() > deadline:
+                if self._deadline.passed:
                     raise self._package.ReadTimeout("the body took too long")
         finally:
             exchange.received = bytes(body)
             response.close()
-
-
-def _proxy(url: str) -> str | None:
-    """The environment's proxy, which a client with a transport of its own does not look for."""
-    parts = urlsplit(url)
-    if is_loopback(url) or proxy_bypass(parts.hostname or ""):
-        return None
-    proxies = getproxies()
-    found = proxies.get(parts.scheme) or proxies.get("all")
-    return found if found is None or "://" in found else f"http://{found}"
 
 
 def _kept(raw: bytes) -> Any:
