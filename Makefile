@@ -54,6 +54,7 @@ ui: $(VENV)/.demo  ## MLflow on the finished runs
 bench: $(VENV)/.dev  ## measure what is claimed about speed
 	@$(BIN)/python bench/startup.py
 	@$(BIN)/python bench/readout.py
+	@$(BIN)/python bench/compare.py
 
 tamper: $(VENV)/.dev  ## change thousands of single bytes of a run; verify has to see each
 	@$(BIN)/python -m bench.tamper

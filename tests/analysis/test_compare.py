@@ -10,6 +10,7 @@ from jevexp.analysis.comparison import PairResult
 from jevexp.analysis.metric import Metric, Options
 from jevexp.analysis.runs import FinishedRun, read_run
 from jevexp.analysis.statistics.verdict import Verdict
+from jevexp.evidence import RunDirectory
 from jevexp.harness import summarize
 from tests.analysis.made import counts, finished, grouped_tasks
 from tests.support.runs import make_run, noul_tasks
@@ -36,8 +37,8 @@ def test_the_differences_are_those_of_the_summaries(tmp_path: Path) -> None:
 
     result = only(baseline, candidate)
 
-    first = summarize(TASKS, baseline.records.values())
-    second = summarize(TASKS, candidate.records.values())
+    first = summarize(TASKS, RunDirectory(baseline.path).records())
+    second = summarize(TASKS, RunDirectory(candidate.path).records())
     assert metric(result, "accuracy").delta == pytest.approx(second["accuracy"] - first["accuracy"])
     assert metric(result, "brier").delta == pytest.approx(
         second["brier_mean"] - first["brier_mean"]

@@ -8,6 +8,7 @@ from jevexp.analysis.compare import compare, describe
 from jevexp.analysis.metric import Options
 from jevexp.analysis.runs import read_run
 from jevexp.analysis.statistics.proportions import wilson
+from jevexp.evidence import RunDirectory
 from jevexp.harness import summarize
 from tests.analysis.made import counts, finished, grouped_tasks
 from tests.support.runs import make_run, manifest, noul_tasks
@@ -19,7 +20,7 @@ IDS = [task.id for task in TASKS]
 
 def test_the_numbers_are_those_of_the_summary(tmp_path: Path) -> None:
     run = finished(tmp_path / "a", TASKS, IDS[:7])
-    summary = summarize(TASKS, run.records.values())
+    summary = summarize(TASKS, RunDirectory(run.path).records())
     (found,) = describe(run, QUICK).runs
 
     assert found.accuracy is not None

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jevexp.analysis.runs import FinishedRun
-from jevexp.domain.record import Record
+from jevexp.analysis.runs import Answer, FinishedRun
 from jevexp.domain.task import Kind, Task
 from jevexp.harness.summary import Scored, brier, ordinal_error
 
@@ -79,7 +78,7 @@ def answers_of(run: FinishedRun, axis: Axis) -> Answers:
     return Answers(attempted, *columns)
 
 
-def _measures(task: Task | None, record: Record) -> tuple[float, ...]:
+def _measures(task: Task | None, record: Answer) -> tuple[float, ...]:
     nan = float("nan")
     timed = record.latency_s if record.valid else nan
     # Without the tasks: whatever was judged.

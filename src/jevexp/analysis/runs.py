@@ -1,9 +1,10 @@
 """Finished runs, read from their directories, and whether they can be held against each other."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from sys import intern
+from typing import Any, Self
 
 from jevexp.domain.record import Record
 from jevexp.domain.task import Task
@@ -15,6 +16,43 @@ FindTasks = Callable[[Manifest], Sequence[Task] | None]
 
 
 @dataclass(frozen=True, slots=True)
+class Answer:
+    """The part of a record that comparisons use; see `Record`.
+
+    Of a hundred thousand records the whole ones would take most of the memory.
+    """
+
+    task_id: str
+    family: str
+    group: str | None
+    ok: bool
+    valid: bool
+    correct: bool | None
+    predicted: str | None
+    probs: dict[str, float] | None
+    probs_source: str
+    latency_s: float
+    cost_usd: float | None
+
+    @classmethod
+    def of(cls, record: Record) -> Self:
+        """The answer in a record."""
+        return cls(
+            task_id=record.task_id,
+            family=intern(record.family),
+            group=record.group,
+            ok=record.ok,
+            valid=record.valid,
+            correct=record.correct,
+            predicted=record.predicted and intern(record.predicted),
+            probs=record.probs and {intern(label): p for label, p in record.probs.items()},
+            probs_source=intern(record.probs_source),
+            latency_s=record.latency_s,
+            cost_usd=record.cost_usd,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class FinishedRun:
     """One run as its directory tells it; `tasks` is None where they cannot be had here.
 
@@ -23,7 +61,7 @@ class FinishedRun:
 
     path: Path
     manifest: Manifest
-    records: dict[str, Record]
+    records: dict[str, Answer]
     tasks: dict[str, Task] | None
     summary: dict[str, Any] | None
 
@@ -43,23 +81,28 @@ def read_run(directory: RunDirectory, find_tasks: FindTasks) -> FinishedRun:
     manifest = directory.read_manifest()
     if manifest.status is RunStatus.REFUSED:
         raise InputError(f"{directory.path}: was refused and holds no answers; leave it out")
-    try:
-        records = list(directory.records())
-    except OSError as error:
-        raise InputError(f"{error.filename}: {error.strerror}") from error
-    except ValueError as error:
-        raise InputError(str(error)) from error
-    by_id = {record.task_id: record for record in records}
-    if len(by_id) < len(records):
-        raise InputError(f"{directory.path}: a task has two records")
+    by_id: dict[str, Answer] = {}
+    for record in _records(directory):
+        if record.task_id in by_id:
+            raise InputError(f"{directory.path}: task {record.task_id!r} has two records")
+        by_id[record.task_id] = Answer.of(record)
     found = find_tasks(manifest)
     tasks = None if found is None else {task.id: task for task in found}
     if tasks is not None and (strangers := sorted(by_id.keys() - tasks.keys())):
         raise InputError(f"{directory.path}: task {strangers[0]!r} has a record, not in the tasks")
     summary = directory.read_summary()
     if summary is None and found is not None:
-        summary = summarize(found, records)
+        summary = summarize(found, _records(directory))
     return FinishedRun(directory.path, manifest, by_id, tasks, summary)
+
+
+def _records(directory: RunDirectory) -> Iterator[Record]:
+    try:
+        yield from directory.records()
+    except OSError as error:
+        raise InputError(f"{error.filename}: {error.strerror}") from error
+    except ValueError as error:
+        raise InputError(str(error)) from error
 
 
 def check_comparable(runs: Sequence[FinishedRun]) -> None:

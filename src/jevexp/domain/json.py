@@ -161,6 +161,8 @@ def is_deeper_than(value: JSON, levels: int) -> bool:
     layer = [value]
     for _ in range(levels):
         layer = [part for whole in layer for part in _parts(whole)]
+        if not layer:
+            return False
     return any(isinstance(part, Mapping | list | tuple) for part in layer)
 
 
