@@ -95,7 +95,7 @@ def llama_cpp_tiny(folder: Path, requests: Sequence[Request]) -> Iterator[Backen
     del requests
     pytest.importorskip("xllamacpp", reason="the extra `local` is not installed")
     gguf = write_tiny_gguf(folder / "tiny.gguf")
-    yield LlamaCpp(backend_settings(gguf=str(gguf)), model_identity())
+    yield LlamaCpp(backend_settings(gguf=str(gguf), slots=4), model_identity())
 
 
 @contextmanager

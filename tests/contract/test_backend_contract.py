@@ -4,16 +4,18 @@ import copy
 import json
 import re
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jevexp.backends.protocol import Backend
+from jevexp.backends.protocol import Backend, Concurrent, check_concurrency
 from jevexp.domain.decision import Decision, ProbsSource, Request
 from jevexp.domain.json import dumps, loads, representable
 from jevexp.domain.task import Task
+from jevexp.errors import InputError
 from jevexp.harness import score
 from tests.contract.backends import BACKENDS, Factory
 from tests.contract.questions import ELEVEN_LEVELS, MANY_LABELS, TASKS, TWENTY_SIX, UNANSWERABLE
@@ -211,6 +213,28 @@ def test_the_same_request_gets_the_same_answer(make: Make, tmp_path: Path) -> No
         assert one.probs == other.probs
         assert one.model == other.model
         backend.close()
+
+
+def test_several_threads_get_the_answers_that_one_gets(make: Make, tmp_path: Path) -> None:
+    backend = make(*REQUESTS)
+    backend.open(tmp_path)
+    most = backend.max_concurrency if isinstance(backend, Concurrent) else 1
+    if most == 1:
+        with pytest.raises(InputError, match=r"^runner\.concurrency: .* takes 1 request at a time"):
+            check_concurrency(backend, _THREADS)
+        return
+    check_concurrency(backend, _THREADS)
+    alone = [backend.decide(request) for request in REQUESTS]
+    with ThreadPoolExecutor(_THREADS) as threads:
+        together = list(threads.map(backend.decide, REQUESTS * 3))
+    for one, other in zip(alone * 3, together, strict=True):
+        assert (other.ok, other.error, other.model) == (one.ok, one.error, one.model)
+        assert other.request == one.request
+        # Real servers round another way where they compute several together.
+        assert other.probs == pytest.approx(one.probs, abs=1e-2)
+
+
+_THREADS = 4
 
 
 def test_a_request_is_not_changed_by_asking(make: Make, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ class Own:
 
     name = "own"
     cost_basis: str | None = "own_machine"
+    max_concurrency: int | None = None
 
     def __init__(self, top: float = 0.9) -> None:
         self._top = top

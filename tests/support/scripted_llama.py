@@ -185,7 +185,7 @@ _DEFAULTS: dict[str, Behaviour] = {
             "build_info": "b1-abc",
             "model_alias": MODEL,
             "model_path": "/models/scripted.gguf",
-            "total_slots": 1,
+            "total_slots": 4,
             "chat_template": "{{ messages }}",
             "modalities": {"vision": False},
             "default_generation_settings": {"n_ctx": 32},

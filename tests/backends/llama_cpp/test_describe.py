@@ -31,7 +31,7 @@ def test_the_facts_of_both_endpoints_are_kept(backend: LlamaCpp, server: Scripte
         "n_ctx": 32,
         "n_ctx_train": None,
         "n_embd": None,
-        "total_slots": 1,
+        "total_slots": 4,
         "chat_template_sha256": hashlib.sha256(b"{{ messages }}").hexdigest(),
         "modalities": {"vision": False},
         "prompt_version": "1",
