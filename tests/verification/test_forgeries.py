@@ -129,7 +129,10 @@ def test_records_in_another_order(run: Path) -> None:
     write_lines(run, RESULTS, [records[1], records[0], *records[2:]])
 
     found = failed(run)
-    assert found["attempts"][0].startswith(f"{RESULTS}:1: task 'demo-adequacy-1-b' in place of ")
+    assert found["attempts"] == [
+        f"{RESULTS}:2: task 'demo-adequacy-1-a' after 'demo-adequacy-1-b'",
+        f"{RESULTS}:1: task 'demo-adequacy-1-a' was passed over, and nothing says why",
+    ]
     assert "ledger" in found
 
 

@@ -5,8 +5,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from rich.text import Text
+
 from jevexp.cli.console import make_console
-from jevexp.cli.verification_view import plain, print_report
+from jevexp.cli.verification_view import print_report
 from jevexp.verification import Result, State, verify_run
 from jevexp.verification.receipt import make_receipt, write
 
@@ -27,7 +29,7 @@ def main(argv: Sequence[str]) -> int:
         return 1 if report.state is State.FAILED else 3
     for check in report.checks:
         if check.result is Result.NOT_CHECKED:
-            console.print(plain(f"{check.name} not checked: {check.reason}"))
+            console.print(Text(f"{check.name} not checked: {check.reason}"))
     sys.stdout.write(write(make_receipt(arguments.run)))
     return 0
 

@@ -22,19 +22,14 @@ def print_report(console: Console, report: Report, *, verbose: bool) -> None:
         report: the run.
         verbose: also the checks that passed.
     """
-    console.print(plain(str(report.path)), style="bold")
+    console.print(Text(str(report.path)), style="bold")
     if verbose:
         console.print(_table(report))
     for check in report.checks:
         _print_findings(console, check, verbose=verbose)
     if verbose and report.not_covered:
-        console.print(plain(f"  not covered by checksums: {_names(report.not_covered)}"))
+        console.print(Text(f"  not covered by checksums: {_names(report.not_covered)}"))
     console.print(_verdict(report))
-
-
-def plain(text: str) -> Text:
-    """Text that may be a stranger's, without anything that a terminal would obey."""
-    return Text("".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text))
 
 
 def _table(report: Report) -> Table:
@@ -52,7 +47,7 @@ def _table(report: Report) -> Table:
 def _print_findings(console: Console, check: Check, *, verbose: bool) -> None:
     for failure in check.failures[:_MOST_LINES]:
         line = Text.assemble((f"  {check.name} failed: ", "red"))
-        console.print(line.append_text(plain(f"{failure.place}: {failure.message}")))
+        console.print(line.append_text(Text(f"{failure.place}: {failure.message}")))
     if check.failed > _MOST_LINES:
         console.print(
             Text(f"  {check.name} failed: and in {check.failed - _MOST_LINES} more places")
@@ -61,10 +56,10 @@ def _print_findings(console: Console, check: Check, *, verbose: bool) -> None:
         return
     if check.result is Result.NOT_CHECKED:
         console.print(
-            Text.assemble((f"  {check.name} not checked: ", "yellow"), plain(check.reason or ""))
+            Text.assemble((f"  {check.name} not checked: ", "yellow"), Text(check.reason or ""))
         )
     for note in check.notes[:_MOST_LINES]:
-        console.print(plain(f"  {check.name}: {note}"))
+        console.print(Text(f"  {check.name}: {note}"))
 
 
 def _names(names: tuple[str, ...]) -> str:
@@ -75,7 +70,7 @@ def _names(names: tuple[str, ...]) -> str:
 def _verdict(report: Report) -> Text:
     line = Text(report.state.value, style=_STATE[report.state])
     if report.state is State.INCOMPLETE:
-        line.append_text(plain(f": {report.incomplete}; nothing that is there fails"))
+        line.append_text(Text(f": {report.incomplete}; nothing that is there fails"))
         return line
     failed = [check.name for check in report.checks if check.result is Result.FAIL]
     unchecked = [check.name for check in report.checks if check.result is Result.NOT_CHECKED]

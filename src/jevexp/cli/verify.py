@@ -1,14 +1,13 @@
 """`jevexp verify`: prove run directories again, from nothing but their own files."""
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from jevexp.cli.console import make_console
+from jevexp.cli.console import make_console, print_json
 from jevexp.cli.verification_view import print_report
 from jevexp.errors import InputError
-from jevexp.evidence.directory import MANIFEST
+from jevexp.evidence.directory import MANIFEST, RESULTS
 from jevexp.verification import Report, State, verify_run
 from jevexp.verification.receipt import check_receipt, read_receipt
 
@@ -40,8 +39,7 @@ def main(argv: Sequence[str]) -> int:
         if not arguments.json:
             print_report(console, report, verbose=arguments.verbose or len(roots) == 1)
     if arguments.json:
-        # Escaped, so that no text of a stranger's reaches a terminal as it is.
-        print(json.dumps({"runs": [report.as_dict() for report in reports]}, indent=2))
+        print_json({"runs": [report.as_dict() for report in reports]})
     states = {report.state for report in reports}
     return _EXIT_STATUSES[next(state for state in _WORST if state in states)]
 
@@ -72,18 +70,19 @@ def _parser() -> argparse.ArgumentParser:
 
 def _roots(path: Path) -> list[Path]:
     """The run at `path`, or the runs right below it, in the order of a sweep."""
-    if (path / MANIFEST).is_symlink() or (path / MANIFEST).exists():
+    if _is_run(path):
         return [path]
     if not path.is_dir():
         raise InputError(f"{path}: no such folder; give a run directory, or a sweep's")
-    below = [
-        entry
-        for entry in path.iterdir()
-        if entry.is_dir() and not entry.is_symlink() and (entry / MANIFEST).exists()
-    ]
+    below = [entry for entry in path.iterdir() if not entry.is_symlink() and _is_run(entry)]
     if not below:
         raise InputError(f"{path}: no run here and none right below: {MANIFEST} is missing")
     return sorted(below, key=_order)
+
+
+def _is_run(path: Path) -> bool:
+    """Whether a run has begun there; one that was killed early has no manifest yet."""
+    return any((path / name).is_symlink() or (path / name).exists() for name in (MANIFEST, RESULTS))
 
 
 def _order(path: Path) -> tuple[int, str]:

@@ -1,6 +1,6 @@
 """The run's own ledger rows: complete, in the contract's format, and adding up."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -9,6 +9,7 @@ from jevexp.domain.json import loads
 from jevexp.domain.record import Record
 from jevexp.evidence.directory import LEDGER, MANIFEST, RESULTS
 from jevexp.harness.ledger.books import EPSILON_USD, Books, LedgerError
+from jevexp.harness.stops import StopReason
 from jevexp.untrusted.files import TooLong, numbered_lines, opened
 from jevexp.verification.check import Check
 from jevexp.verification.differences import same
@@ -63,13 +64,14 @@ class Rows:
 
 
 def check_ledger(
-    subject: Subject, records: Mapping[str, tuple[int, Record]]
+    subject: Subject, records: Mapping[str, tuple[int, Record]], early: Collection[str]
 ) -> tuple[Check, Rows | None]:
     """Hold the rows against records and manifest; no rows where the run has none of its own.
 
     Args:
         subject: the run.
         records: line and record of every task that this run asked itself.
+        early: tasks whose records were not in the results yet when the process was killed.
     """
     check = Check("ledger", "one reservation a task, settled as recorded, adding up to the charge")
     if LEDGER not in subject.tree.files:
@@ -79,7 +81,8 @@ def check_ledger(
             check.skip(f"there is no {LEDGER}: the run has no rows of its own")
         return check, None
     rows = _read(subject, check)
-    _check_records(subject, rows, records, check)
+    with check.guarded(LEDGER):
+        _check_records(subject, rows, records, early, check)
     _check_manifest(subject, rows, check)
     return check, rows
 
@@ -145,7 +148,11 @@ def _take(rows: Rows, tasks: dict[str, str], row: dict[str, Any], line: int, che
 
 
 def _check_records(
-    subject: Subject, rows: Rows, records: Mapping[str, tuple[int, Record]], check: Check
+    subject: Subject,
+    rows: Rows,
+    records: Mapping[str, tuple[int, Record]],
+    early: Collection[str],
+    check: Check,
 ) -> None:
     for task_id, (line, record) in records.items():
         one = rows.by_task.get(task_id)
@@ -162,24 +169,24 @@ def _check_records(
             check.fail(RESULTS, message, line=line)
     if [task_id for task_id in rows.by_task if task_id in records] != list(records):
         check.fail(LEDGER, "the reservations are in another order than the records")
-    for task_id, one in rows.by_task.items():
-        if task_id in records:
-            continue
-        if _explained(subject, rows, task_id):
-            rows.cut_off.add(task_id)
-        else:
+    missing = [one for one in rows.by_task if one not in records and one not in early]
+    rows.cut_off = _explained(subject, rows, missing)
+    for task_id in missing:
+        if task_id not in rows.cut_off:
             message = f"task {task_id!r} has a reservation and no record, and nothing says why"
-            check.fail(LEDGER, message, line=one.line)
+            check.fail(LEDGER, message, line=rows.by_task[task_id].line)
 
 
-def _explained(subject: Subject, rows: Rows, task_id: str) -> bool:
-    """Whether a reservation without a record is one that the protocol leaves behind."""
-    if subject.tasks is not None and task_id not in subject.by_id:
-        return False
-    if subject.manifest.stop_reason == "overcharged" and task_id in rows.overcharged:
-        return True
-    # Only the last ones can have been in flight.
-    return subject.cut_off and task_id in list(rows.by_task)[-subject.manifest.concurrency :]
+def _explained(subject: Subject, rows: Rows, missing: list[str]) -> set[str]:
+    """The reservations without a record that the protocol leaves behind."""
+    known = [one for one in missing if subject.tasks is None or one in subject.by_id]
+    if subject.manifest.stop_reason == StopReason.OVERCHARGED:
+        return set(known).intersection(rows.overcharged)
+    at_once = subject.manifest.concurrency
+    if not subject.cut_off or len(known) > at_once:
+        return set()
+    # One after the other, only the last one can have been in flight.
+    return set(known) if at_once > 1 or known == list(rows.by_task)[-1:] else set()
 
 
 def _check_manifest(subject: Subject, rows: Rows, check: Check) -> None:

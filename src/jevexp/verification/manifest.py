@@ -25,9 +25,17 @@ _EXIT_STATUSES: dict[RunStatus, set[int | None]] = {
 }
 
 
+def no_manifest() -> Check:
+    """The check of a manifest that was never written."""
+    check = Check("manifest", "configuration hash, counts, models, status and exit status agree")
+    check.skip(f"there is no {MANIFEST}")
+    return check
+
+
 def read_manifest(root: Path) -> tuple[Check, Manifest | None]:
     """The manifest, and the check that it is one; null where it is none."""
-    check = Check("manifest", "configuration hash, counts, models, status and exit status agree")
+    check = no_manifest()
+    check.reason = None
     with check.guarded(MANIFEST):
         data = read_document(root / MANIFEST, follow_links=False)
         return check, Manifest.model_validate(loads(data))

@@ -10,6 +10,7 @@ from jevexp.errors import InputError
 from jevexp.evidence import Manifest
 from jevexp.evidence.directory import CHECKSUMS, LEDGER, MANIFEST, RAW, RESULTS, SUMMARY
 from jevexp.untrusted.files import opened, read_document
+from jevexp.untrusted.text import printable_json
 from jevexp.verification.check import Check, Report
 from jevexp.verification.tree import read_tree
 
@@ -73,7 +74,7 @@ def make_receipt(root: Path) -> dict[str, Any]:
 
 def write(receipt: dict[str, Any]) -> str:
     """The receipt's text, with its newline."""
-    return f"{dumps(receipt, indent=2, sort_keys=True)}\n"
+    return f"{printable_json(dumps(receipt, indent=2, sort_keys=True))}\n"
 
 
 def read_receipt(path: Path) -> dict[str, Any]:

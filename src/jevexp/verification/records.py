@@ -8,7 +8,9 @@ from typing import Any
 from jevexp.domain.json import loads
 from jevexp.domain.record import Record
 from jevexp.domain.task import Task
-from jevexp.evidence.directory import RAW, RESULTS
+from jevexp.evidence import RunDirectory
+from jevexp.evidence.directory import EARLY, RAW, RESULTS
+from jevexp.evidence.pending import PENDING
 from jevexp.untrusted.files import TooLong, numbered_lines, opened, read_document
 from jevexp.verification.answers import Raw
 from jevexp.verification.check import Check
@@ -43,20 +45,26 @@ class RecordPass:
         self._costs = Costs(subject)
         self._stops = Stops(subject)
         self._claimed: set[str] = set()
+        self._places = {task.id: place for place, task in enumerate(subject.tasks or ())}
+        self._place = 0
+        # Tasks without a record: before an adopted record, and before one that was made here.
+        self._skipped: list[tuple[str, int]] = []
+        self._gaps: list[tuple[str, int]] = []
 
     def run(self) -> list[Check]:
         """All checks that look at single records."""
         with self._order.guarded(RESULTS):
             for line, record in self._read():
                 self._look(line, record)
+        early = self._early()
         asked = {
             task_id: (self.lines[task_id], record)
             for task_id, record in self.records.items()
             if task_id not in self._subject.adopted
         }
-        ledger, rows = check_ledger(self._subject, asked)
-        self._check_end()
-        self._check_unclaimed(rows)
+        ledger, rows = check_ledger(self._subject, asked, early)
+        self._check_gaps(rows)
+        self._check_unclaimed(rows, early)
         here = self._subject.tasks is not None
         if not here:
             self._scores.check.skip("tasks are not here")
@@ -105,19 +113,25 @@ class RecordPass:
         self.lines[record.task_id] = line
 
     def _task(self, line: int, record: Record) -> Task | None:
-        """The record's task, which has to be the next one."""
+        """The record's task; the ones before it that have no record are kept for the end."""
         tasks = self._subject.tasks
         if tasks is None:
             return None
-        task = self._subject.by_id.get(record.task_id)
-        place = len(self.records)
-        if task is None:
+        place = self._places.get(record.task_id)
+        if place is None:
             message = f"task {record.task_id!r} is not among the planned ones"
             self._order.fail(RESULTS, message, line=line)
-        elif tasks[place].id != record.task_id:
-            message = f"task {record.task_id!r} in place of {tasks[place].id!r}"
+            return None
+        if place < self._place:
+            message = f"task {record.task_id!r} after {tasks[self._place - 1].id!r}"
             self._order.fail(RESULTS, message, line=line)
-        return task
+            return tasks[place]
+        self._skipped += [(task.id, line) for task in tasks[self._place : place]]
+        self._place = place + 1
+        if record.task_id not in self._subject.adopted:
+            self._gaps += self._skipped
+            self._skipped = []
+        return tasks[place]
 
     def _look_at_raw(self, line: int, record: Record, task: Task | None) -> None:
         name = raw_name(record.task_id)
@@ -144,22 +158,37 @@ class RecordPass:
             if task is not None:
                 self._scores.look(task, raw, decision, line)
 
-    def _check_end(self) -> None:
-        """Tasks that are missing in the middle were left out by somebody."""
-        tasks = self._subject.tasks
-        if tasks is not None and len(self.records) > len(tasks):
-            self._order.fail(RESULTS, "more records than planned tasks")
+    def _check_gaps(self, rows: Rows | None) -> None:
+        """A task that was passed over has to be one that was sent and has no record for a reason.
 
-    def _check_unclaimed(self, rows: Rows | None) -> None:
-        in_flight = {raw_name(task_id) for task_id in (rows.cut_off if rows else ())}
-        # Without rows of its own, nobody can say whose it is; a run that was cut off leaves one.
-        spare = self._subject.manifest.concurrency if rows is None and self._subject.cut_off else 0
+        Adopted records stand at their places also where this run never came to the ones before.
+        """
+        for task_id, line in self._gaps:
+            if rows is None or task_id not in rows.cut_off:
+                message = f"task {task_id!r} was passed over, and nothing says why"
+                self._order.fail(RESULTS, message, line=line)
+
+    def _early(self) -> set[str]:
+        """Tasks whose records waited for their turn when the process was killed."""
+        tree = self._subject.tree
+        held = len(tree.below(PENDING))
+        if held:
+            self._evidence.notes.append(f"{held} answers in {PENDING}/ have no record yet")
+        if EARLY not in tree.files:
+            return set()
+        found: set[str] = set()
+        with self._evidence.guarded(EARLY):
+            found = {record.task_id for record in RunDirectory(self._subject.root).early_records()}
+            self._evidence.notes.append(f"{len(found)} records in {EARLY} wait for their turn")
+        return found
+
+    def _check_unclaimed(self, rows: Rows | None, early: set[str]) -> None:
+        unfinished = {raw_name(task_id) for task_id in early | (rows.cut_off if rows else set())}
         for below in self._subject.tree.below(RAW):
             name = f"{RAW}/{below}"
             if name in self._claimed:
                 continue
-            if name in in_flight or spare:
-                spare -= name not in in_flight
+            if name in unfinished:
                 self._evidence.notes.append(f"{name}: of a task that was cut off before its record")
             else:
                 self._evidence.fail(name, "belongs to no record")

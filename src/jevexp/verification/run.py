@@ -4,11 +4,11 @@ from pathlib import Path
 
 from jevexp.errors import InputError
 from jevexp.evidence import Manifest, RunDirectory, RunStatus
-from jevexp.evidence.directory import CHECKSUMS, MANIFEST
+from jevexp.evidence.directory import CHECKSUMS, MANIFEST, RESULTS
 from jevexp.verification.check import Check, Report
 from jevexp.verification.files import check_files, made_later
 from jevexp.verification.identity import check_identity
-from jevexp.verification.manifest import check_manifest, read_manifest
+from jevexp.verification.manifest import check_manifest, no_manifest, read_manifest
 from jevexp.verification.records import RecordPass
 from jevexp.verification.resumed import check_resumed
 from jevexp.verification.subject import Subject
@@ -31,10 +31,13 @@ def verify_run(root: Path, *, tasks: Path | None = None) -> Report:
         tree = read_tree(root)
     except OSError as error:
         raise InputError(f"{root}: {error.strerror}; give a run directory") from error
-    if MANIFEST not in tree.files and MANIFEST not in tree.faults:
-        raise InputError(f"{root}: is no run directory: {MANIFEST} is missing")
     files = check_files(root, tree)
-    section, manifest = read_manifest(root)
+    if MANIFEST in tree.files or MANIFEST in tree.faults:
+        section, manifest = read_manifest(root)
+    elif RESULTS in tree.files:
+        section, manifest = no_manifest(), None
+    else:
+        raise InputError(f"{root}: is no run directory: {MANIFEST} is missing")
     checks = [files, section]
     if manifest is not None:
         checks += _of_content(root, tree, manifest, tasks, section)
@@ -70,12 +73,14 @@ def _of_content(
 
 def _incomplete(root: Path, tree: Tree, manifest: Manifest | None) -> str | None:
     """Why the directory was never sealed; null where it was."""
-    if CHECKSUMS in tree.files and manifest and manifest.status is not RunStatus.RUNNING:
+    if CHECKSUMS in tree.files and (manifest is None or manifest.finished is not None):
         return None
     if manifest and manifest.status is RunStatus.RUNNING:
         if RunDirectory(root).in_use:
             return "a process is still writing it"
         return "its process was killed before it could say how the run ended"
+    if MANIFEST not in tree.files:
+        return f"there is no {MANIFEST}: its process was killed before it wrote the first one"
     return f"there is no {CHECKSUMS}: it was killed while it ended, or somebody removed the file"
 
 

@@ -37,7 +37,8 @@ def check_sums(subject: Subject, looked: RecordPass) -> list[Check]:
         summary.count += _leaves(computed)
         for line in differences(stored, computed):
             summary.fail(SUMMARY, line)
-    check_numbers(subject.tasks, looked.records, stored, numbers)
+    with numbers.guarded(SUMMARY):
+        check_numbers(subject.tasks, looked.records, stored, numbers)
     return checks
 
 

@@ -58,7 +58,7 @@ def _load(manifest: Manifest, given: Path | None) -> LoadedDataset:
         elif dataset.path:
             _check_copies(Path(dataset.path).expanduser(), manifest.dataset.files)
         return load_dataset(dataset)
-    except (InputError, KeyError, RuntimeError, OSError) as error:
+    except (InputError, LookupError, TypeError, ValueError, RuntimeError, OSError) as error:
         # What is in a file that is none of the run's is not for a stranger's manifest to ask.
         raise NotHere("name the task file that the run was put with --tasks") from error
 
