@@ -1,0 +1,31 @@
+"""Whole runs in this process, for tests that bring the provider."""
+
+from pathlib import Path
+
+from jevexp import experiment
+from jevexp.domain.record import Record
+from tests.support.compose import compose
+
+
+class Silent:
+    """An observer that has nothing to say."""
+
+    def started(self, plan: experiment.Plan) -> None:
+        """Nothing."""
+
+    def recorded(self, record: Record) -> None:
+        """Nothing."""
+
+    def stopping(self) -> None:
+        """Nothing."""
+
+    def finished(self) -> None:
+        """Nothing."""
+
+
+def run_here(folder: Path, *overrides: str) -> Path:
+    """The directory of a finished, untracked run of `jevexp OVERRIDES`."""
+    settings = compose("tracking=none", *overrides)
+    launch = experiment.Launch(folder / "run", overrides=overrides)
+    experiment.run(experiment.plan(settings), launch, Silent(), lambda *_: None)
+    return launch.directory
