@@ -315,6 +315,8 @@ def _complete(plan: Plan, directory: RunDirectory, journal: Journal, ending: End
     summary = plan.harness.summarize(
         plan.tasks, directory.records(), ledger_charged_usd=journal.ledger_charged_usd
     )
+    # The charges first: a kill right after the summary must not leave the two at odds.
+    journal.save()
     directory.write_summary(summary)
     manifest = journal.save(ending)
     log.info("%s, stop reason: %s", ending.status, ending.stop_reason)

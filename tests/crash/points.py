@@ -1,0 +1,203 @@
+"""Where a process is killed: the real functions, each wrapped so that its nth call is the last."""
+
+import os
+import signal
+from collections.abc import Callable
+from functools import wraps
+from io import FileIO
+from pathlib import Path
+from typing import Any, NoReturn
+
+from jevexp import experiment
+from jevexp.backends.fake import Fake
+from jevexp.backends.llama_cpp import LlamaCpp
+from jevexp.domain.decision import Request
+from jevexp.domain.json import dumps
+from jevexp.evidence import RunDirectory, directory, early, files
+from jevexp.evidence.pending import Pending
+from jevexp.harness import FileLedger
+from jevexp.harness.ledger import file as ledger_file
+from jevexp.harness.ledger import own, rows
+from jevexp.tracking.tracker import MlflowTracker
+
+BEFORE_TRACKING = "before MLflow logs"
+WHILE_TRACKING = "while MLflow logs"
+
+
+def die() -> NoReturn:
+    """What the kernel, a batch system or a person with kill -9 does."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError("still alive")
+
+
+class Count:
+    """Kills at the nth call, counted over all wrapped functions that share it."""
+
+    def __init__(self, nth: int) -> None:
+        self._left = nth
+
+    def is_last(self) -> bool:
+        self._left -= 1
+        return self._left == 0
+
+
+def before(owner: Any, name: str, count: Count) -> None:
+    """Kill instead of calling."""
+    original = getattr(owner, name)
+
+    @wraps(original)
+    def wrapped(*arguments: Any, **named: Any) -> Any:
+        if count.is_last():
+            die()
+        return original(*arguments, **named)
+
+    setattr(owner, name, wrapped)
+
+
+def after(owner: Any, name: str, count: Count) -> None:
+    """Kill once the call has done its work."""
+    original = getattr(owner, name)
+
+    @wraps(original)
+    def wrapped(*arguments: Any, **named: Any) -> Any:
+        came = original(*arguments, **named)
+        if count.is_last():
+            die()
+        return came
+
+    setattr(owner, name, wrapped)
+
+
+def inside_file(name_part: str, count: Count) -> None:
+    """Kill in the middle of a write to a file whose name holds `name_part`."""
+    original = files.write_durably
+
+    def torn(file: FileIO, data: bytes) -> None:
+        if data and name_part in str(file.name) and count.is_last():
+            file.write(data[: max(1, len(data) // 2)])
+            die()
+        original(file, data)
+
+    for module in (files, directory, early):
+        setattr(module, "write_durably", torn)  # noqa: B010  mypy
+
+
+def inside_row(event: str, count: Count) -> None:
+    """Kill in the middle of a ledger row."""
+    original = rows.append
+
+    def torn(file: int, row: rows.Row, path: Path) -> int:
+        if row["event"] == event and count.is_last():
+            line = dumps(row).encode()
+            os.write(file, line[: len(line) // 2])
+            die()
+        return original(file, row, path)
+
+    for module in (rows, ledger_file, own):
+        setattr(module, "append", torn)  # noqa: B010  mypy
+
+
+def inside_hold(count: Count) -> None:
+    """Kill while an answer is being put aside."""
+
+    def torn(pending: Pending, record: Any, raw: str) -> None:
+        held = dumps({"record": record.line(), "raw": raw}).encode()
+        path = pending._file(record.task_id)
+        path.write_bytes(held[: len(held) // 2] if count.is_last() else held)
+        if count._left == 0:
+            die()
+
+    setattr(Pending, "hold", torn)  # noqa: B010  mypy
+
+
+def before_rename(name: str, count: Count) -> None:
+    """Kill when a file is written beside and not in its place yet."""
+    original = Path.replace
+
+    def killed(path: Path, target: Any) -> Path:
+        if Path(target).name == name and count.is_last():
+            die()
+        return original(path, target)
+
+    setattr(Path, "replace", killed)  # noqa: B010  mypy
+
+
+def _ask(where: Callable[[Any, str, Count], None]) -> Callable[[Count], None]:
+    def arm(count: Count) -> None:
+        for backend in (Fake, LlamaCpp):
+            where(backend, "decide", count)
+
+    return arm
+
+
+def while_mlflow_logs(count: Count) -> None:
+    """Kill when MLflow has the run and not all of it."""
+    from mlflow.tracking import MlflowClient
+
+    before(MlflowClient, "log_batch", count)
+
+
+# In the order of a run. `True`: comes once a task; else once or a few times a run.
+POINTS: dict[str, tuple[Callable[[Count], None], bool]] = {
+    "before the first manifest": (lambda c: before(RunDirectory, "write_manifest", c), False),
+    "before the provider opens": (lambda c: before(Fake, "open", c), False),
+    "before reserve": (lambda c: before(FileLedger, "reserve", c), True),
+    "inside the reserve row": (lambda c: inside_row("reserve", c), True),
+    "after reserve": (lambda c: after(FileLedger, "reserve", c), True),
+    "while asking": (_ask(before), True),
+    "after the answer": (_ask(after), True),
+    "inside the held answer": (inside_hold, True),
+    "after the held answer": (lambda c: after(RunDirectory, "hold", c), True),
+    "inside the raw file": (lambda c: inside_file("/raw/", c), True),
+    "between raw and settle": (lambda c: before(FileLedger, "settle", c), True),
+    "inside the settle row": (lambda c: inside_row("settle", c), True),
+    "between settle and record": (lambda c: after(FileLedger, "settle", c), True),
+    "inside the record": (lambda c: inside_file("/results.jsonl", c), True),
+    "after the record": (lambda c: before(Pending, "release", c), True),
+    "between record and manifest": (lambda c: before(experiment, "_complete", c), False),
+    "inside the summary": (lambda c: inside_file(".summary.json", c), False),
+    "before the summary is in place": (lambda c: before_rename("summary.json", c), False),
+    "inside the last manifest": (lambda c: inside_file(".manifest.json", _fourth(c)), False),
+    "before the manifest is in place": (
+        lambda c: before_rename("manifest.json", _fourth(c)),
+        False,
+    ),
+    "before the seal": (lambda c: before(RunDirectory, "seal", c), False),
+    "inside the seal": (lambda c: inside_file(".checksums.sha256", c), False),
+    "after the seal": (lambda c: after(RunDirectory, "seal", c), False),
+    BEFORE_TRACKING: (lambda c: before(MlflowTracker, "log", c), False),
+    WHILE_TRACKING: (while_mlflow_logs, False),
+}
+
+
+def _fourth(_: Count) -> Count:
+    """The manifest is written at the start, with the provider open, and twice at the end."""
+    return Count(4)
+
+
+def watch(log: int, names: dict[str, str]) -> None:
+    """Note in a file, which outlives a kill, what was asked and what was put aside."""
+
+    def note(word: str, task_id: str) -> None:
+        os.write(log, f"{word} {task_id}\n".encode())
+
+    for backend in (Fake, LlamaCpp):
+        original = backend.decide
+
+        def asked(self: Any, request: Request, original: Any = original) -> Any:
+            note("asked", names[key(request.state, request.question.wire())])
+            return original(self, request)
+
+        setattr(backend, "decide", asked)  # noqa: B010  mypy
+    hold = Pending.hold
+
+    def held(pending: Pending, record: Any, raw: str) -> None:
+        hold(pending, record, raw)
+        note("held", record.task_id)
+
+    setattr(Pending, "hold", held)  # noqa: B010  mypy
+
+
+def key(state: Any, question: Any) -> str:
+    """What tells the requests of a dataset apart."""
+    return dumps([state, question], sort_keys=True)
