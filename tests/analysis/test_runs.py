@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from jevexp.analysis.runs import check_comparable, read_run, remarks
+from jevexp.analysis.runs import check_comparable, read_run
 from jevexp.errors import InputError
 from jevexp.evidence import RunStatus
 from tests.analysis.made import counts, finished
@@ -54,23 +54,3 @@ def test_results_that_are_missing_or_of_other_tasks_are_refused(tmp_path: Path) 
     (directory.path / "results.jsonl").unlink()
     with pytest.raises(InputError, match="No such file"):
         read_run(directory, lambda _: TASKS)
-
-
-def test_what_differs_is_said(tmp_path: Path) -> None:
-    first = finished(tmp_path / "a", TASKS)
-    second = finished(
-        tmp_path / "b",
-        TASKS,
-        status=RunStatus.INCOMPLETE,
-        harness={"name": "upstream"},
-        fingerprint={"version": 1, "value": "12ab", "inputs": {}},
-        identity={"verdict": "contradicted"},
-    )
-
-    assert remarks(first, first) == []
-    assert remarks(first, second) == [
-        "the candidate is incomplete",
-        "the identity of the candidate is contradicted",
-        "fingerprints differ: none, then 12ab",
-        "harnesses differ: native, then upstream",
-    ]

@@ -69,6 +69,43 @@ def test_the_table_has_the_numbers_of_the_json(
     assert "worse" in said
 
 
+def test_the_leaderboard_and_the_matrix_have_the_numbers_of_the_json(
+    sweep: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_run(sweep / "2-middling", TASKS, wrong_ids=IDS[:8], counts=counts(40))
+    found = compared(capsys, str(sweep))
+    assert main([str(sweep), *QUICK]) == 0
+    said = capsys.readouterr().out
+
+    for run in found["runs"]:
+        low, high = run["accuracy"]["interval"]
+        assert f"{run['accuracy']['value']:.3f}" in said
+        assert f"{low:.3f}–{high:.3f}" in said
+    (last,) = [cell for cell in found["matrix"] if (cell["first"], cell["second"]) == (1, 2)]
+    assert last["accuracy"]["verdict"] == "better"
+    row = next(line for line in said.splitlines() if line.startswith("  2  gemma4_q4km #3"))
+    assert row.split()[-1] == f"{last['accuracy']['delta']:+.3f}"
+    assert f"{found['tests']} tests were adjusted together" in said
+    sentences = [line for line in said.splitlines() if line.startswith("verdict")]
+    assert "gemma4_q4km #2 is worse than gemma4_q4km #1 in accuracy: -0.500" in sentences[0]
+    assert len(sentences) == 2
+
+
+def test_two_runs_have_no_matrix(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(sweep), *QUICK]) == 0
+
+    assert "of the column" not in capsys.readouterr().out
+
+
+def test_a_latency_that_cannot_be_trusted_says_why(
+    sweep: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(sweep), *QUICK]) == 0
+
+    said = capsys.readouterr().out
+    assert "do not trust it: the candidate ran at the same time as 0-good on one host" in said
+
+
 def test_at_most_ten_flips_are_printed_and_all_are_in_the_json(
     sweep: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

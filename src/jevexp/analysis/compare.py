@@ -54,7 +54,7 @@ def _compared(runs: Sequence[FinishedRun], options: Options) -> Comparison:
             samples, labels(runs), differing_settings(runs), identity_fields(runs), strict=True
         )
     ]
-    results = [pair.result(next(drawn)) for pair in pairs]
+    results = [pair.result(next(drawn), runs) for pair in pairs]
     cells = [cell.result(next(drawn)) for cell in others]
     return _judged(runs, options, statistics, results, cells)
 

@@ -1,12 +1,14 @@
 """A candidate held against the baseline, task by task."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jevexp.analysis.answers import Answers, Axis
 from jevexp.analysis.calibration import error_of, gap_columns
 from jevexp.analysis.comparison import Flip, LatencyRatio, MatrixCell, PairResult
+from jevexp.analysis.conditions import latency_warnings, remarks
 from jevexp.analysis.metric import (
     Metric,
     Options,
@@ -14,7 +16,7 @@ from jevexp.analysis.metric import (
     mean_columns,
     mean_difference,
 )
-from jevexp.analysis.runs import FinishedRun, remarks
+from jevexp.analysis.runs import FinishedRun
 from jevexp.analysis.statistics.distance import total_variation
 from jevexp.analysis.statistics.interval import Interval
 from jevexp.analysis.statistics.resampling import percentile_interval
@@ -68,11 +70,12 @@ class Pair:
             ]
         )
 
-    def result(self, sums: "NDArray[float64]") -> PairResult:
+    def result(self, sums: "NDArray[float64]", runs: Sequence[FinishedRun]) -> PairResult:
         """The result; its p values are not adjusted yet.
 
         Args:
             sums: shape (draws, 29), the sums of the columns over each draw.
+            runs: all runs of the comparison.
         """
         members, options = self._axis.members, self._options
         both = self._baseline.answers.attempted & self._candidate.answers.attempted
@@ -97,7 +100,8 @@ class Pair:
             distance_max=max(values, default=None),
             flips=self._flips(distances),
             latency=_latency(
-                mean_difference("latency", self._latency, members, sums[:, 6:8], options)
+                mean_difference("latency", self._latency, members, sums[:, 6:8], options),
+                latency_warnings(runs, self._baseline.index, self._candidate.index),
             ),
         )
 
@@ -167,11 +171,11 @@ class Cell:
         return MatrixCell(self._first, self._second, found)
 
 
-def _latency(logs: Metric | None) -> LatencyRatio | None:
+def _latency(logs: Metric | None, warnings: list[str]) -> LatencyRatio | None:
     if logs is None:
         return None
     interval = logs.interval and Interval(*map(math.exp, logs.interval))
-    return LatencyRatio(math.exp(logs.delta), interval, logs.n, [])
+    return LatencyRatio(math.exp(logs.delta), interval, logs.n, warnings)
 
 
 def _count(members: "NDArray[intp]", used: "NDArray[bool_]") -> int:

@@ -133,38 +133,3 @@ def check_comparable(runs: Sequence[FinishedRun]) -> None:
                 f"{run.path}: other tasks than {runs[0].path}: {other.counts.requested} of them "
                 f"requested, not {first.counts.requested}; compare runs with the same caps.limit"
             )
-
-
-def remarks(baseline: FinishedRun, candidate: FinishedRun) -> list[str]:
-    """What a reader must know about two runs before their numbers: a line each."""
-    lines = []
-    for side, run in (("baseline", baseline), ("candidate", candidate)):
-        status = run.manifest.status
-        if status is not RunStatus.COMPLETE:
-            lines.append(f"the {side} is {status}")
-        if run.manifest.identity and run.manifest.identity["verdict"] == "contradicted":
-            lines.append(f"the identity of the {side} is contradicted")
-    if baseline.tasks is None and candidate.tasks is None:
-        lines.append("the tasks are not here: no Brier, no MAE")
-    lines.extend(
-        f"{what}: {first}, then {second}"
-        for what, first, second in (
-            ("fingerprints differ", _fingerprint(baseline), _fingerprint(candidate)),
-            ("harnesses differ", _harness(baseline), _harness(candidate)),
-            ("readouts differ", _readouts(baseline), _readouts(candidate)),
-        )
-        if first != second
-    )
-    return lines
-
-
-def _fingerprint(run: FinishedRun) -> str:
-    return run.manifest.fingerprint.value if run.manifest.fingerprint else "none"
-
-
-def _harness(run: FinishedRun) -> str:
-    return str(run.manifest.harness["name"])
-
-
-def _readouts(run: FinishedRun) -> str:
-    return ", ".join(run.readouts) or "none"

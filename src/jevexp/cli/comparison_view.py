@@ -1,4 +1,4 @@
-"""A comparison on the terminal."""
+"""A comparison on the terminal: the runs, the pairs, the matrix, and what may be concluded."""
 
 from collections.abc import Mapping
 
@@ -9,6 +9,7 @@ from rich.text import Text
 
 from jevexp.analysis.comparison import (
     Comparison,
+    Estimate,
     Flip,
     LatencyRatio,
     PairResult,
@@ -17,17 +18,60 @@ from jevexp.analysis.comparison import (
 from jevexp.analysis.metric import POWER, Metric, Options
 from jevexp.analysis.statistics.interval import Interval
 from jevexp.analysis.statistics.verdict import Verdict
+from jevexp.cli.matrix_view import print_matrix
 from jevexp.cli.tables import number
 
 MOST_FLIPS = 10
-_NAMES = {"accuracy": "accuracy", "brier": "Brier", "ece": "ECE", "mae": "MAE"}
-_STYLE = {Verdict.BETTER: "green", Verdict.WORSE: "red", Verdict.EQUIVALENT: "cyan"}
+NAMES = {"accuracy": "accuracy", "brier": "Brier", "ece": "ECE", "mae": "MAE"}
+STYLE = {Verdict.BETTER: "green", Verdict.WORSE: "red", Verdict.EQUIVALENT: "cyan"}
 
 
 def print_comparison(console: Console, comparison: Comparison) -> None:
-    """Print every candidate held against the baseline."""
+    """Print the leaderboard, every candidate held against the baseline, and the matrix."""
+    console.print(_leaderboard(comparison))
+    for place, run in enumerate(comparison.runs):
+        console.print(Text(f"  {place}  {run.path}"))
+    console.print()
     for result in comparison.pairs:
         _print_pair(console, comparison, result)
+    if len(comparison.runs) > 2:
+        print_matrix(console, comparison)
+    for result in comparison.pairs:
+        console.print(_sentence(comparison, result))
+
+
+def _leaderboard(comparison: Comparison) -> Table:
+    """The runs, best accuracy first."""
+    level = _level(comparison.options)
+    table = Table(
+        box=box.SIMPLE_HEAD, title=f"{comparison.dataset}: {level}s", title_justify="left"
+    )
+    table.add_column("")
+    table.add_column("run", overflow="fold")
+    for heading in ("valid", "accuracy", "Brier", "ECE", "MAE", "median s", "identity"):
+        table.add_column(heading, justify="right")
+    ranked = sorted(
+        enumerate(comparison.runs),
+        key=lambda numbered: -numbered[1].accuracy.value if numbered[1].accuracy else 1.0,
+    )
+    for place, run in ranked:
+        table.add_row(
+            str(place),
+            Text(run.label + (" (baseline)" if place == 0 and comparison.pairs else "")),
+            f"{run.valid}/{run.requested}",
+            *map(_estimate, (run.accuracy, run.brier, run.ece, run.mae)),
+            _estimate(run.latency.median if run.latency else None),
+            (run.identity or "").replace("_", " "),
+        )
+    return table
+
+
+def _estimate(found: Estimate | None) -> str:
+    if found is None:
+        return ""
+    if found.interval is None:
+        return number(found.value)
+    return f"{number(found.value)}\n{found.interval.low:.3f}–{found.interval.high:.3f}"
 
 
 def _print_pair(console: Console, comparison: Comparison, result: PairResult) -> None:
@@ -44,7 +88,7 @@ def _print_pair(console: Console, comparison: Comparison, result: PairResult) ->
     for remark in result.remarks:
         console.print(Text.assemble(("  note: ", "bold yellow"), remark))
     if not result.metrics:
-        console.print(Text("  nothing to compare: no task was scored on both sides"))
+        console.print(Text("  nothing to compare: no task was scored on both sides\n"))
         return
     console.print(_table(result, options))
     for metric in result.metrics:
@@ -52,6 +96,8 @@ def _print_pair(console: Console, comparison: Comparison, result: PairResult) ->
             console.print(Text(f"  {_power(metric, options)}"))
     if result.latency:
         console.print(Text(f"  {_latency(result.latency, options)}"))
+        for warning in result.latency.warnings:
+            console.print(Text.assemble(("  do not trust it: ", "bold yellow"), warning))
     if line := _paraphrases(baseline, candidate):
         console.print(Text(f"  {line}"))
     if result.distance_mean is not None and result.distance_max is not None:
@@ -65,7 +111,7 @@ def _print_pair(console: Console, comparison: Comparison, result: PairResult) ->
 
 
 def _side(side: RunStatistics) -> Text:
-    return Text(f"{side.path} ({side.model}; {side.valid} of {side.requested} valid)", style="")
+    return Text(f"{side.label} ({side.valid} of {side.requested} valid)", style="")
 
 
 def _table(result: PairResult, options: Options) -> Table:
@@ -79,13 +125,13 @@ def _table(result: PairResult, options: Options) -> Table:
     for metric in result.metrics:
         verdict = metric.verdict
         table.add_row(
-            _NAMES[metric.name],
+            NAMES[metric.name],
             f"{metric.delta:+.3f}",
             _interval(metric.interval),
             str(metric.n),
             _p(metric.p),
             _p(metric.p_adjusted),
-            Text(_words(verdict, options), style=_STYLE.get(verdict, "") if verdict else ""),
+            Text(_words(verdict, options), style=STYLE.get(verdict, "") if verdict else ""),
         )
     return table
 
@@ -111,7 +157,7 @@ def _interval(interval: Interval | None) -> str:
 
 def _power(metric: Metric, options: Options) -> str:
     """What these tasks could have shown, and how many more would."""
-    line = f"{_NAMES[metric.name]} is inconclusive: {metric.n} tasks "
+    line = f"{NAMES[metric.name]} is inconclusive: {metric.n} tasks "
     if metric.smallest_effect is None:
         line += "like these show no difference reliably"
     else:
@@ -132,11 +178,12 @@ def _latency(latency: LatencyRatio, options: Options) -> str:
 
 def _paraphrases(baseline: RunStatistics, candidate: RunStatistics) -> str | None:
     """How often each side gives both wordings of a question one answer."""
-    parts = [
-        f"{name} {side.paraphrases.agree} of {side.paraphrases.both_valid}"
-        for name, side in (("baseline", baseline), ("candidate", candidate))
-        if side.paraphrases and side.paraphrases.both_valid
-    ]
+    parts = []
+    for name, side in (("baseline", baseline), ("candidate", candidate)):
+        found = side.paraphrases
+        if found and found.agreement and found.agreement.interval:
+            low, high = found.agreement.interval
+            parts.append(f"{name} {found.agree} of {found.both_valid} ({low:.2f} to {high:.2f})")
     return f"paraphrases answered alike: {', '.join(parts)}" if parts else None
 
 
@@ -156,7 +203,9 @@ def _print_flips(console: Console, result: PairResult) -> None:
         table.add_row(*_flip(flip))
     console.print(table)
     if len(flips) > MOST_FLIPS:
-        console.print(Text(f"  and {len(flips) - MOST_FLIPS} more; --json has all of them\n"))
+        console.print(
+            Text(f"  and {len(flips) - MOST_FLIPS} more; --json and --csv have all of them\n")
+        )
 
 
 def _flip(flip: Flip) -> list[Text]:
@@ -169,3 +218,31 @@ def _shares(probs: Mapping[str, float] | None) -> str:
         return "no distribution"
     ranked = sorted(probs.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(f"{label} {share:.2f}" for label, share in ranked)
+
+
+def _sentence(comparison: Comparison, result: PairResult) -> Text:
+    """The verdict on accuracy in words."""
+    baseline, candidate = comparison.runs[result.baseline], comparison.runs[result.candidate]
+    metric = result.metric("accuracy")
+    if metric is None or metric.verdict is None:
+        said = Text("cannot be compared with")
+    else:
+        words = {
+            Verdict.BETTER: "is better than",
+            Verdict.WORSE: "is worse than",
+            Verdict.EQUIVALENT: f"is equivalent within {comparison.options.margin:g} to",
+            Verdict.INCONCLUSIVE: "cannot be told from",
+        }[metric.verdict]
+        said = Text(words, style=STYLE.get(metric.verdict, "yellow"))
+    line = Text.assemble(("verdict  ", "bold"), candidate.label, " ", said, " ", baseline.label)
+    if metric is None:
+        return line
+    line.append(f" in accuracy: {metric.delta:+.3f}")
+    if metric.interval:
+        line.append(f" ({_interval(metric.interval)})")
+    others = [
+        f"{NAMES[one.name]} {one.verdict}"
+        for one in result.metrics
+        if one.name != "accuracy" and one.verdict is not None
+    ]
+    return line.append(f"; {', '.join(others)}" if others else "")
