@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from jevexp.cli.export import main, planned_tasks, run_directories
+from jevexp.cli.export import main
+from jevexp.cli.on_disk import planned_tasks, run_directories
 from jevexp.errors import InputError
 from tests.support.runs import make_killed_run, make_run, manifest, noul_tasks, tracking
 
@@ -54,7 +55,39 @@ def test_a_sweep_is_all_its_runs_in_order(
 
     said = capsys.readouterr().out.splitlines()
     assert said[:2] == [f"logged      {sweep / name}" for name in ("2-run", "10-run")]
+    assert said[2] == f"logged      comparison of {sweep}"
     assert any(line.startswith("compare   ") for line in said)
+    assert any(line.startswith("report    ") for line in said)
+
+    assert main([str(sweep), "--experiment", "of the sweep"]) == 0
+
+    said = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in said[:3]] == ["unchanged"] * 3
+
+
+def test_runs_that_cannot_be_compared_are_logged_without_a_comparison(
+    outputs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sweep = outputs / "sweeps" / "day" / "mixed"
+    other = {"name": "demo", "dataset_hash": "99" * 32, "n_tasks": 2, "files": [], "pin": {}}
+    make_run(sweep / "0-run", TASKS, sweep="mixed")
+    make_run(sweep / "1-run", TASKS, sweep="mixed", dataset=other)
+
+    assert main([str(sweep), "--experiment", "mixed"]) == 0
+
+    said = capsys.readouterr().out
+    assert f"no comparison of {sweep}: " in said
+    assert "other tasks than" in said
+
+
+def test_a_folder_that_is_no_sweep_is_not_compared(
+    outputs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in "ab":
+        make_run(outputs / "folder" / name, TASKS, started=f"2026-04-0{ord(name) - 96}T10:00:00Z")
+
+    assert main([str(outputs / "folder"), "--experiment", "folder"]) == 0
+    assert "comparison" not in capsys.readouterr().out
 
 
 def test_a_run_that_was_tracked_nowhere_is_logged_to_the_default(

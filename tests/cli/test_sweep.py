@@ -77,11 +77,20 @@ def test_parallel_runs_share_a_tracking_database_that_none_of_them_found(workpla
     from mlflow import MlflowClient
 
     client = MlflowClient(f"sqlite:///{workplace}/outputs/mlflow.db")
-    runs = client.search_runs([client.get_experiment_by_name("jevexp").experiment_id])
-    assert [run.info.status for run in runs] == ["FINISHED"] * 4
+    found = client.search_runs([client.get_experiment_by_name("jevexp").experiment_id])
+    assert [run.info.status for run in found] == ["FINISHED"] * 5
+    runs = [run for run in found if run.data.tags["jev.kind"] == "run"]
+    assert len(runs) == 4
+    assert all("95 % interval" in run.data.tags["mlflow.note.content"] for run in runs)
     assert {run.data.params["backend.seed"] for run in runs} == {"1", "2", "3", "4"}
     assert {run.data.tags["jev.sweep"] for run in runs} == {only_sweep(workplace).name}
     assert all(run.info.run_id in done.out for run in runs)
+    # The launching process compares them: one run of its own, whose page is named.
+    (compared,) = (run for run in found if run.data.tags["jev.kind"] == "comparison")
+    assert compared.data.tags["jev.sweep"] == only_sweep(workplace).name
+    assert all(run.info.run_id in compared.data.tags["mlflow.note.content"] for run in runs)
+    report = next(line for line in done.out.splitlines() if line.startswith("report"))
+    assert compared.info.run_id in report
 
 
 def test_a_failing_run_does_not_stop_the_others(workplace: Path) -> None:

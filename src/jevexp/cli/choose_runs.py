@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 from jevexp.analysis.runs import FinishedRun, read_run
 from jevexp.cli.console import make_console
-from jevexp.cli.export import planned_tasks, run_directories
+from jevexp.cli.on_disk import planned_tasks, run_directories
 from jevexp.cli.tracked import TrackedRuns, add_where, run_id_of
 from jevexp.domain.json import dumps
 from jevexp.domain.task import Task
@@ -38,28 +38,36 @@ def read_chosen(arguments: Namespace) -> list[FinishedRun]:
 
 
 def resolve(argument: str, tracked: TrackedRuns) -> list[RunDirectory]:
-    """The run that an argument names, or those runs of a sweep that were not refused.
-
-    The refused ones are named on standard error.
+    """The run that an argument names, or a sweep's runs as far as they answered.
 
     Raises:
         InputError: there is no run.
     """
     if run_id := run_id_of(argument):
         return [tracked.fetch(run_id)]
-    path = Path(argument)
+    return answered(Path(argument))
+
+
+def answered(path: Path) -> list[RunDirectory]:
+    """The run at `path`, or those runs of a sweep that were not refused.
+
+    The refused ones are named on standard error.
+
+    Raises:
+        InputError: there is no run.
+    """
     found = run_directories(path)
     if found[0].path == path:
         return found
-    answered = []
+    kept = []
     for directory in found:
         if directory.read_manifest().status is RunStatus.REFUSED:
             make_console(stderr=True).print(
                 f"left out: {directory.path} was refused", highlight=False, markup=False
             )
         else:
-            answered.append(directory)
-    return answered
+            kept.append(directory)
+    return kept
 
 
 def choose(

@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.text import Text
 
+from jevexp.cli.additions import additions
 from jevexp.cli.console import make_console
+from jevexp.cli.on_disk import planned_tasks, run_directories
+from jevexp.cli.sweep_comparison import log_sweep_comparison
 from jevexp.cli.tracked import add_login, login_fields
-from jevexp.datasets import FileState, file_state, load_dataset
-from jevexp.domain.task import Task
 from jevexp.errors import InputError
 from jevexp.evidence import Manifest, RunDirectory, RunStatus
-from jevexp.evidence.directory import MANIFEST
-from jevexp.settings import Dataset, Tracking
+from jevexp.settings import Tracking
 from jevexp.tracking import TrackedRun, Tracker, TrackingError, make_tracker
 
 
@@ -32,6 +32,7 @@ class Export(NamedTuple):
     directory: RunDirectory
     manifest: Manifest
     target: Target
+    sweep: Path | None
 
 
 def main(argv: Sequence[str]) -> int:
@@ -43,7 +44,7 @@ def main(argv: Sequence[str]) -> int:
     arguments = _parser().parse_args(argv)
     # All of them are checked before the first one is logged.
     exports = [
-        _plan(directory, arguments)
+        _plan(directory, path, arguments)
         for path in arguments.runs
         for directory in run_directories(path)
     ]
@@ -53,7 +54,17 @@ def main(argv: Sequence[str]) -> int:
         tracker = make_tracker(*target)
         tracked = [run for export in chosen if (run := _log(console, tracker, export))]
         complete = complete and len(tracked) == len(chosen)
-        if links := tracker.links(tracked):
+        sweeps = dict.fromkeys(export.sweep for export in chosen if export.sweep)
+        comparisons = []
+        for sweep in sweeps:
+            try:
+                if run := log_sweep_comparison(tracker, sweep, tracked):
+                    console.print(Text(f"{run.change:<10}  comparison of {sweep}"))
+                    comparisons.append(run)
+            except (InputError, TrackingError) as error:
+                console.print(Text(f"no comparison of {sweep}: {error}", style="yellow"))
+                complete = complete and isinstance(error, InputError)
+        if links := tracker.links(tracked, comparisons=comparisons):
             console.print("", *map(Text, links.lines()), sep="\n")
     return 0 if complete else 1
 
@@ -74,28 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def run_directories(path: Path) -> list[RunDirectory]:
-    """The run at `path`, or the runs right below it, in the order of a sweep.
-
-    Raises:
-        InputError: there is none.
-    """
-    if (path / MANIFEST).is_file():
-        return [RunDirectory(path)]
-    if not path.is_dir():
-        raise InputError(f"{path}: no such folder; give a run directory, or a sweep's")
-    below = [entry for entry in path.iterdir() if (entry / MANIFEST).is_file()]
-    if not below:
-        raise InputError(f"{path}: no run here and none right below: {MANIFEST} is missing")
-    return [RunDirectory(entry) for entry in sorted(below, key=_order)]
-
-
-def _order(path: Path) -> tuple[int, str]:
-    number = path.name.partition("-")[0]
-    return (int(number) if number.isdecimal() else 0, path.name)
-
-
-def _plan(directory: RunDirectory, arguments: argparse.Namespace) -> Export:
+def _plan(directory: RunDirectory, given: Path, arguments: argparse.Namespace) -> Export:
     """Send a run where it was configured to go, except for what was asked for now."""
     manifest = directory.read_manifest()
     resolved = manifest.config.resolved
@@ -112,7 +102,8 @@ def _plan(directory: RunDirectory, arguments: argparse.Namespace) -> Export:
     if arguments.traces:
         fields["traces"] = True
     target = Target(Tracking.of(fields, at="tracking"), _outputs(directory.path, resolved))
-    return Export(directory, manifest, target)
+    sweep = given if given.resolve().name == manifest.sweep else None
+    return Export(directory, manifest, target, sweep)
 
 
 def _by_target(exports: Sequence[Export]) -> dict[Target, list[Export]]:
@@ -127,7 +118,7 @@ def _log(console: Console, tracker: Tracker, export: Export) -> TrackedRun | Non
     path = export.directory.path
     try:
         tasks = planned_tasks(export.manifest)
-        run = tracker.log(export.directory, tasks)
+        run = tracker.log(export.directory, tasks, additions(export.directory, tasks))
     except TrackingError as error:
         console.print(Text(f"not logged  {path}: {error}", style="red"))
         return None
@@ -146,22 +137,6 @@ def _outputs(run: Path, resolved: dict[str, Any]) -> Path:
         if parent.parts[-size:] == configured.parts:
             return parent
     return configured.absolute()
-
-
-def planned_tasks(manifest: Manifest) -> Sequence[Task] | None:
-    """The tasks of a run, where they can be had without a download; else None."""
-    try:
-        dataset = Dataset.of(manifest.config.resolved["dataset"], at="dataset")
-        if dataset.source == "pinned" and not dataset.path:
-            states = {file_state(pin) for pin in dataset.files}
-            if states != {FileState.CACHED}:
-                return None
-        loaded = load_dataset(dataset)
-    except InputError:
-        return None
-    if loaded.dataset_hash != manifest.dataset.dataset_hash:
-        return None
-    return loaded.tasks[: manifest.counts.requested]
 
 
 def _remark(manifest: Manifest) -> str:

@@ -48,7 +48,9 @@ def main(arguments: Sequence[str]) -> int:
         interrupted = signalled
     if composition.is_sweep:
         status = report_sweep(console, composition.directory, len(composition.settings))
-        Tracking(composition.settings[0], console).print_sweep_links(composition.directory.name)
+        Tracking(composition.settings[0], console).finish_sweep(
+            composition.directory, interrupted=interrupted is not None
+        )
         return interrupted.exit_status if interrupted else status
     return report(composition.directory, made)
 

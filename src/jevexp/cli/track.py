@@ -7,7 +7,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from jevexp.cli.additions import additions
+from jevexp.cli.sweep_comparison import log_sweep_comparison
 from jevexp.domain.task import Task
+from jevexp.errors import InputError
 from jevexp.evidence import RunDirectory
 from jevexp.settings import Settings
 from jevexp.tracking import TrackedRun, TrackingError, make_tracker
@@ -24,7 +27,7 @@ class Tracking:
     def __call__(self, directory: RunDirectory, tasks: Sequence[Task]) -> None:
         """Log a run; a failure is a warning that says how to log it later."""
         try:
-            if run := self._tracker.log(directory, tasks):
+            if run := self._tracker.log(directory, tasks, additions(directory, tasks)):
                 self._tracked.append(run)
         except TrackingError as error:
             later = f"jevexp export {shlex.quote(str(directory.path))}"
@@ -34,15 +37,26 @@ class Tracking:
         """Say where a browser shows the runs that were logged through this object."""
         self._print(self._tracked)
 
-    def print_sweep_links(self, sweep: str) -> None:
-        """Say where a browser shows the runs of a sweep, whichever process logged them."""
-        try:
-            self._print(self._tracker.runs(sweep))
-        except TrackingError as error:
-            self._warn(str(error))
+    def finish_sweep(self, sweep: Path, *, interrupted: bool) -> None:
+        """Compare the runs of a sweep and say where a browser shows them, whoever logged them.
 
-    def _print(self, runs: Sequence[TrackedRun]) -> None:
-        if links := self._tracker.links(runs):
+        A sweep that somebody interrupted is not compared: they do not want to wait.
+        """
+        compared = []
+        try:
+            runs = self._tracker.runs(sweep.name)
+            if not interrupted and (run := log_sweep_comparison(self._tracker, sweep, runs)):
+                compared.append(run)
+        except TrackingError as error:
+            later = f"jevexp export {shlex.quote(str(sweep))}"
+            self._warn(f"not tracked: {error}; log it later with: {later}")
+            return
+        except InputError as error:
+            self._warn(f"no comparison of the sweep: {error}")
+        self._print(runs, compared)
+
+    def _print(self, runs: Sequence[TrackedRun], compared: Sequence[TrackedRun] = ()) -> None:
+        if links := self._tracker.links(runs, comparisons=compared):
             self._console.print(*map(Text, ["mlflow:", *links.lines()]), sep="\n")
 
     def _warn(self, message: str) -> None:

@@ -3,12 +3,23 @@
 from pathlib import Path
 
 from jevexp.settings import Tracking
+from jevexp.tracking.additions import Additions, Intervals, SweepComparison
 from jevexp.tracking.links import Links
 from jevexp.tracking.none import NoTracker
 from jevexp.tracking.protocol import Change, TrackedRun, Tracker, TrackingError
 from jevexp.tracking.tracker import MlflowTracker
 
-__all__ = ["Change", "Links", "TrackedRun", "Tracker", "TrackingError", "make_tracker"]
+__all__ = [
+    "Additions",
+    "Change",
+    "Intervals",
+    "Links",
+    "SweepComparison",
+    "TrackedRun",
+    "Tracker",
+    "TrackingError",
+    "make_tracker",
+]
 
 
 def make_tracker(settings: Tracking, outputs: Path) -> Tracker:

@@ -14,6 +14,7 @@ from jevexp.domain.task import Task
 from jevexp.evidence import Manifest, RunDirectory, RunStatus
 from jevexp.evidence.directory import CHECKSUMS, LEDGER, LOG, MANIFEST, RESULTS, SUMMARY
 from jevexp.settings import Tracking
+from jevexp.tracking.additions import Additions, WriteFiles
 from jevexp.tracking.metrics import metrics
 from jevexp.tracking.note import note
 from jevexp.tracking.params import params
@@ -60,17 +61,20 @@ class Content:
     params: dict[str, str]
     metrics: dict[str, float]
     tags: dict[str, str]
-    note: str
+    note: Callable[[], str]
     dataset: DatasetInput
     config: dict[str, Any]
     table: dict[str, Any]
     files: tuple[Path, ...]
     raw: Path | None
+    report: WriteFiles | None
     traces: Callable[[], Iterator[Trace]] | None
     evidence_sha256: str
 
 
-def read(directory: RunDirectory, tasks: Sequence[Task] | None, settings: Tracking) -> Content:
+def read(
+    directory: RunDirectory, tasks: Sequence[Task] | None, settings: Tracking, additions: Additions
+) -> Content:
     """Read a run directory; the run may have ended in any way.
 
     Without the tasks there are no traces: nobody knows what was asked.
@@ -93,18 +97,20 @@ def read(directory: RunDirectory, tasks: Sequence[Task] | None, settings: Tracki
         params=params(manifest.config.resolved),
         metrics=metrics(manifest, summary),
         tags=tags(manifest) | {PATH: str(directory.path.resolve())},
-        note=note(directory, manifest, summary),
-        dataset=_dataset(manifest),
+        note=lambda: note(directory, manifest, summary, additions.intervals()),
+        dataset=dataset_input(manifest),
         config=manifest.config.resolved,
         table=per_task(records, tasks),
         files=tuple(path for name in FILES if (path := directory.path / name).is_file()),
         raw=directory.raw if settings.raw_evidence and directory.raw.is_dir() else None,
+        report=additions.report,
         traces=partial(traces, records, tasks) if settings.traces and tasks is not None else None,
         evidence_sha256=evidence_sha256(directory),
     )
 
 
-def _dataset(manifest: Manifest) -> DatasetInput:
+def dataset_input(manifest: Manifest) -> DatasetInput:
+    """The tasks of a run as MLflow shows them: name, pin, and the start of their hash."""
     dataset = manifest.dataset
     commit = dataset.pin.get("commit")
     return DatasetInput(

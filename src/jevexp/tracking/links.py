@@ -21,6 +21,7 @@ class Links:
         tables: their per-task tables side by side, likewise.
         compare: parameters and metrics side by side; None for a single run.
         traces: the traces of these runs side by side, two at a time; None where there are none.
+        comparisons: the runs that hold the comparison of a sweep.
         runs: one address a run, in the order that was asked for.
     """
 
@@ -30,6 +31,7 @@ class Links:
     tables: str
     compare: str | None
     traces: str | None
+    comparisons: tuple[str, ...]
     runs: tuple[str, ...]
 
     def lines(self) -> list[str]:
@@ -42,6 +44,7 @@ class Links:
             ("compare", self.compare),
             ("per task", self.tables),
             ("traces", self.traces),
+            *(("report", address) for address in self.comparisons),
         ]
         return [f"{label:<8}  {text}" for label, text in rows if text]
 
@@ -52,6 +55,7 @@ def make_links(
     run_ids: Sequence[str],
     *,
     traced: Sequence[str] = (),
+    comparisons: Sequence[str] = (),
     start: str | None = None,
 ) -> Links:
     """The addresses for runs of one experiment.
@@ -61,6 +65,7 @@ def make_links(
         experiment_id: the experiment that holds the runs.
         run_ids: at least one.
         traced: those of them that have traces.
+        comparisons: the ids of runs that hold the comparison of a sweep.
         start: the command that starts the user interface there, if it must be started.
     """
     root = f"{base.rstrip('/')}/#"
@@ -78,8 +83,18 @@ def make_links(
         traces=f"{root}/experiments/{experiment_id}/evaluation-runs{_sides(traced)}"
         if traced
         else None,
-        runs=tuple(f"{experiment}/{run_id}?{CLASSIC}" for run_id in run_ids),
+        comparisons=tuple(f"{root}{_run(experiment_id, run_id)}" for run_id in comparisons),
+        runs=tuple(f"{root}{_run(experiment_id, run_id)}" for run_id in run_ids),
     )
+
+
+def run_link(experiment_id: str, run_id: str) -> str:
+    """The address of a run from anywhere inside the user interface."""
+    return f"#{_run(experiment_id, run_id)}"
+
+
+def _run(experiment_id: str, run_id: str) -> str:
+    return f"/experiments/{experiment_id}/runs/{run_id}?{CLASSIC}"
 
 
 def _sides(traced: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from jevexp.domain.task import Task
 from jevexp.evidence import RunDirectory
+from jevexp.tracking.additions import NOTHING, Additions, SweepComparison
 from jevexp.tracking.links import Links
 from jevexp.tracking.protocol import TrackedRun, TrackingError
 
@@ -12,7 +13,15 @@ from jevexp.tracking.protocol import TrackedRun, TrackingError
 class NoTracker:
     """Tracks nothing."""
 
-    def log(self, directory: RunDirectory, tasks: Sequence[Task] | None = None) -> None:
+    def log(
+        self,
+        directory: RunDirectory,
+        tasks: Sequence[Task] | None = None,
+        additions: Additions = NOTHING,
+    ) -> None:
+        """Do nothing."""
+
+    def log_comparison(self, comparison: SweepComparison) -> None:
         """Do nothing."""
 
     def runs(self, sweep: str | None = None) -> list[TrackedRun]:  # noqa: ARG002  the protocol's
@@ -31,5 +40,10 @@ class NoTracker:
         """Nothing to check."""
         return "none"
 
-    def links(self, runs: Sequence[TrackedRun], base: str | None = None) -> Links | None:
+    def links(
+        self,
+        runs: Sequence[TrackedRun],
+        base: str | None = None,
+        comparisons: Sequence[TrackedRun] = (),
+    ) -> Links | None:
         """Nothing to look at."""

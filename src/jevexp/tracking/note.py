@@ -4,35 +4,48 @@ from collections.abc import Iterator
 from typing import Any
 
 from jevexp.evidence import Manifest, RunDirectory
+from jevexp.tracking.additions import Intervals
 from jevexp.tracking.tags import observed
 
 
-def note(directory: RunDirectory, manifest: Manifest, summary: dict[str, Any] | None) -> str:
+def note(
+    directory: RunDirectory,
+    manifest: Manifest,
+    summary: dict[str, Any] | None,
+    intervals: Intervals,
+) -> str:
     """The text that MLflow shows above everything else of a run."""
-    rows = [*_numbers(manifest, summary or {}), *_identity(manifest)]
+    rows = [*_numbers(manifest, summary or {}, intervals), *_identity(manifest)]
     table = "\n".join(f"| {name} | {_cell(value)} |" for name, value in rows if value is not None)
     parts = [f"| | |\n|---|---|\n{table}", *_findings(manifest)]
     return "\n\n".join([*parts, f"Evidence: `{directory.path.resolve()}`"]) + "\n"
 
 
-def _numbers(manifest: Manifest, summary: dict[str, Any]) -> Iterator[tuple[str, str | None]]:
+def _numbers(
+    manifest: Manifest, summary: dict[str, Any], intervals: Intervals
+) -> Iterator[tuple[str, str | None]]:
+    def with_interval(text: str, name: str, digits: int) -> str:
+        if (found := intervals.get(name)) is None:
+            return text
+        low, high = found
+        return f"{text}, 95 % interval {low:.{digits}f} to {high:.{digits}f}"
+
     yield "Status", manifest.status + (f", {why}" if (why := _reason(manifest)) else "")
     counts = manifest.counts
     yield "Tasks", f"{counts.requested}, attempted {counts.attempted}, valid {counts.valid}"
     if (accuracy := summary.get("accuracy")) is not None:
         right = f"{summary['n_correct']} of {summary['n_scorable']}"
-        yield "Accuracy", f"**{accuracy:.3f}** ({right})"
+        yield "Accuracy", with_interval(f"**{accuracy:.3f}** ({right})", "accuracy", 3)
     if (brier := summary.get("brier_mean")) is not None:
-        yield "Brier", f"{brier:.4f}"
+        yield "Brier", with_interval(f"{brier:.4f}", "brier_mean", 4)
     if ece := summary.get("ece"):
-        yield "ECE", f"{ece['ece']:.4f}"
+        yield "ECE", with_interval(f"{ece['ece']:.4f}", "ece", 4)
     if (mae := summary.get("ordinal_mae")) is not None:
-        yield "Ordinal MAE", f"{mae:.3f}"
+        yield "Ordinal MAE", with_interval(f"{mae:.3f}", "ordinal_mae", 3)
     if (p50 := (summary.get("latency") or {}).get("p50_s")) is not None:
-        yield (
-            "Latency",
-            f"p50 {p50:.3f} s, p95 {summary['latency']['p95_s']:.3f} s{_load(manifest)}",
-        )
+        p95 = summary["latency"]["p95_s"]
+        yield "Latency, median", with_interval(f"{p50:.3f} s", "p50_s", 3)
+        yield "Latency, p95", f"{p95:.3f} s{_load(manifest)}"
 
 
 def _identity(manifest: Manifest) -> Iterator[tuple[str, str | None]]:

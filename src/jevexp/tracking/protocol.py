@@ -8,6 +8,7 @@ from typing import Protocol
 
 from jevexp.domain.task import Task
 from jevexp.evidence import RunDirectory
+from jevexp.tracking.additions import NOTHING, Additions, SweepComparison
 from jevexp.tracking.links import Links
 
 
@@ -54,19 +55,33 @@ class Tracker(Protocol):
     """Keeps finished runs where they can be looked at side by side."""
 
     def log(
-        self, directory: RunDirectory, tasks: Sequence[Task] | None = None
+        self,
+        directory: RunDirectory,
+        tasks: Sequence[Task] | None = None,
+        additions: Additions = NOTHING,
     ) -> TrackedRun | None:
         """Log a finished run from its directory; once, however often it is called.
 
         Args:
             directory: the run's directory; it is only read.
             tasks: the tasks that were planned, for the right answers in the per-task table.
+            additions: what else is known about the run.
 
         Returns:
             The run as it is tracked now, or None where nothing is tracked.
 
         Raises:
             TrackingError: it could not be logged; the directory is untouched.
+        """
+
+    def log_comparison(self, comparison: SweepComparison) -> TrackedRun | None:
+        """Log the comparison of a sweep as a run of its own; once, however often it is called.
+
+        Returns:
+            That run, or None where nothing is tracked.
+
+        Raises:
+            TrackingError: it could not be logged.
         """
 
     def runs(self, sweep: str | None = None) -> list[TrackedRun]:
@@ -104,12 +119,18 @@ class Tracker(Protocol):
             TrackingError: a run could not be logged.
         """
 
-    def links(self, runs: Sequence[TrackedRun], base: str | None = None) -> Links | None:
+    def links(
+        self,
+        runs: Sequence[TrackedRun],
+        base: str | None = None,
+        comparisons: Sequence[TrackedRun] = (),
+    ) -> Links | None:
         """Where a browser shows these runs.
 
         Args:
             runs: of one experiment.
             base: the address of a user interface; None means the usual one.
+            comparisons: runs that hold the comparison of a sweep.
 
         Returns:
             None for no runs, or where nothing is tracked.

@@ -28,9 +28,7 @@ def find_runs(client: Any, experiment_id: str, sweep: str | None) -> list[Tracke
         sweep = newest[0].data.tags.get(SWEEP) if newest else None
         if sweep is None:
             return [tracked(run) for run in reversed(_on_the_same_tasks(newest))]
-    # A sweep is called as somebody called its directory; either quote may be part of that.
-    quote = '"' if "'" in sweep else "'"
-    return select_runs(client, experiment_id, f"tags.`{SWEEP}` = {quote}{sweep}{quote}")
+    return select_runs(client, experiment_id, f"tags.`{SWEEP}` = {quoted(sweep)}")
 
 
 def select_runs(client: Any, experiment_id: str, where: str) -> list[TrackedRun]:
@@ -40,6 +38,12 @@ def select_runs(client: Any, experiment_id: str, where: str) -> list[TrackedRun]
     """
     found = _search(client, experiment_id, where)
     return [tracked(run) for run in found if run.data.tags.get(KIND) == "run"]
+
+
+def quoted(name: str) -> str:
+    """A name as a text of the filter's; either quote may be part of what people call a sweep."""
+    quote = '"' if "'" in name else "'"
+    return f"{quote}{name}{quote}"
 
 
 def tracked(run: Any) -> TrackedRun:

@@ -9,6 +9,10 @@ SWEEP = "jev.sweep"
 # Where the run directory was when it was logged.
 PATH = "jev.path"
 DATASET_HASH = "jev.dataset_hash"
+# MLflow's own, for the description.
+NOTE = "mlflow.note.content"
+# The name of the report among the artifacts, once it is there.
+REPORT = "jev.report"
 # How many traces the run has, once it has all of them.
 TRACES = "jev.traces"
 # Written last: a run that carries it is all there, and its evidence had this hash.

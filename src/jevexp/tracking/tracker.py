@@ -13,7 +13,9 @@ from jevexp.errors import InputError
 from jevexp.evidence import RunDirectory
 from jevexp.evidence.directory import MANIFEST
 from jevexp.settings import Tracking
+from jevexp.tracking.additions import NOTHING, Additions, SweepComparison
 from jevexp.tracking.check import check_place
+from jevexp.tracking.comparison_writing import write_comparison
 from jevexp.tracking.content import Content, read
 from jevexp.tracking.conversation import conversation
 from jevexp.tracking.fetching import fetch
@@ -43,17 +45,32 @@ class MlflowTracker:
         self._opened: tuple[Any, str] | None = None
         self._closed: TrackingError | None = None
 
-    def log(self, directory: RunDirectory, tasks: Sequence[Task] | None = None) -> TrackedRun:
+    def log(
+        self,
+        directory: RunDirectory,
+        tasks: Sequence[Task] | None = None,
+        additions: Additions = NOTHING,
+    ) -> TrackedRun:
         """Log a finished run from its directory; once, however often it is called.
 
         Raises:
             TrackingError: it could not be logged; the directory is untouched.
         """
         with _only_logger_of(directory):
-            content = self._read(directory, tasks)
+            content = self._read(directory, tasks, additions)
             with self._explained():
                 client, experiment_id = self._open()
                 return write(client, experiment_id, content)
+
+    def log_comparison(self, comparison: SweepComparison) -> TrackedRun:
+        """Log the comparison of a sweep as a run of its own; once, however often it is called.
+
+        Raises:
+            TrackingError: it could not be logged.
+        """
+        with _only_logger_of(comparison.runs[0]), self._explained():
+            client, experiment_id = self._open()
+            return write_comparison(client, experiment_id, comparison)
 
     def runs(self, sweep: str | None = None) -> list[TrackedRun]:
         """The runs of a sweep, oldest first; without one, the newest runs worth comparing.
@@ -93,7 +110,12 @@ class MlflowTracker:
         """
         return check_place(self.place, self._settings.timeout_s)
 
-    def links(self, runs: Sequence[TrackedRun], base: str | None = None) -> Links | None:
+    def links(
+        self,
+        runs: Sequence[TrackedRun],
+        base: str | None = None,
+        comparisons: Sequence[TrackedRun] = (),
+    ) -> Links | None:
         """Where a browser shows these runs; None for no runs."""
         if not runs:
             return None
@@ -108,12 +130,15 @@ class MlflowTracker:
             runs[0].experiment_id,
             [run.run_id for run in runs],
             traced=[run.run_id for run in runs if run.traced],
+            comparisons=[run.run_id for run in comparisons],
             start=start,
         )
 
-    def _read(self, directory: RunDirectory, tasks: Sequence[Task] | None) -> Content:
+    def _read(
+        self, directory: RunDirectory, tasks: Sequence[Task] | None, additions: Additions
+    ) -> Content:
         try:
-            return read(directory, tasks, self._settings)
+            return read(directory, tasks, self._settings, additions)
         except InputError as error:
             raise TrackingError(str(error)) from error
         except (OSError, ValueError) as error:

@@ -6,16 +6,18 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from jevexp.domain.json import dumps
+from jevexp.tracking.additions import WriteFiles
 from jevexp.tracking.batches import batches
 from jevexp.tracking.content import Content, DatasetInput
 from jevexp.tracking.protocol import Change, TrackedRun
-from jevexp.tracking.tags import EVIDENCE, RUN, SWEEP, TRACES
+from jevexp.tracking.tags import EVIDENCE, NOTE, REPORT, RUN, SWEEP, TRACES
 from jevexp.tracking.trace_writing import write_traces
 
 # MLflow refuses a request with more.
 BATCH = 100
 TABLE = "tables/per_task.json"
 CONFIG = "config.yaml"
+REPORT_FILE = "report.html"
 # How MLflow knows which artifacts are tables.
 TABLES_TAG = json.dumps([{"path": TABLE, "type": "table"}])
 
@@ -35,10 +37,16 @@ def write(client: Any, experiment_id: str, content: Content) -> TrackedRun:
         change = Change.UPDATED if found else Change.CREATED
         run_id = found.info.run_id if found else _create(client, experiment_id, content)
         _log_run(client, run_id, content)
+    added = False
+    if content.report is not None and REPORT not in known:
+        _log_report(client, run_id, content.report)
+        added = True
     if content.traces is not None and TRACES not in known:
         written = write_traces(client, experiment_id, run_id, content.traces())
         client.set_tag(run_id, TRACES, str(written))
-        change = change if change is not Change.NONE else Change.UPDATED
+        added = True
+    if added and change is Change.NONE:
+        change = Change.UPDATED
     return TrackedRun(
         run_id,
         experiment_id,
@@ -51,10 +59,17 @@ def write(client: Any, experiment_id: str, content: Content) -> TrackedRun:
 
 def _log_run(client: Any, run_id: str, content: Content) -> None:
     _log_values(client, run_id, content)
-    _log_dataset(client, run_id, content.dataset)
+    log_dataset(client, run_id, content.dataset)
     _log_artifacts(client, run_id, content)
     client.set_terminated(run_id, content.status, content.end_ms)
     client.set_tag(run_id, EVIDENCE, content.evidence_sha256)
+
+
+def _log_report(client: Any, run_id: str, write_report: WriteFiles) -> None:
+    with TemporaryDirectory() as folder:
+        write_report(Path(folder))
+        client.log_artifacts(run_id, folder)
+    client.set_tag(run_id, REPORT, REPORT_FILE)
 
 
 def _find(client: Any, experiment_id: str, content: Content) -> Any:
@@ -83,7 +98,7 @@ def _log_values(client: Any, run_id: str, content: Content) -> None:
     from mlflow.entities import Metric, Param, RunTag
 
     texts = content.tags | {
-        "mlflow.note.content": content.note,
+        NOTE: content.note(),
         "mlflow.loggedArtifacts": TABLES_TAG,
     }
     values = [
@@ -100,7 +115,8 @@ def _log_values(client: Any, run_id: str, content: Content) -> None:
         )
 
 
-def _log_dataset(client: Any, run_id: str, dataset: DatasetInput) -> None:
+def log_dataset(client: Any, run_id: str, dataset: DatasetInput) -> None:
+    """Log the tasks as an input of a run, which MLflow shows in its list."""
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
     entity = Dataset(

@@ -1,0 +1,124 @@
+"""A comparison in Markdown, as MLflow shows it: leaderboard, verdicts, and what to know first."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from jevexp.analysis.comparison import Comparison, Estimate, PairResult, RunStatistics
+from jevexp.analysis.metric import Metric, Options
+
+# MLflow keeps 8000 characters of a description, and nobody reads more.
+MOST_CHARACTERS = 7500
+Address = Callable[[str], str | None]
+
+
+def comparison_note(comparison: Comparison, place: str, address: Address) -> str:
+    """The description of a comparison.
+
+    Args:
+        comparison: of at least two runs.
+        place: where the runs are.
+        address: the address of a run by the name of its directory; None where there is none.
+    """
+    first = comparison.runs[0]
+    head = (
+        f"{len(comparison.runs)} runs on **{comparison.dataset}**, {first.requested} tasks; "
+        f"intervals at {_level(comparison.options)}. The whole comparison is the artifact "
+        "`report.html`."
+    )
+    tail = f"Runs: `{place}`"
+    parts = [
+        head,
+        _bounded("### Runs", _leaderboard(comparison.runs, address), MOST_CHARACTERS // 2),
+        _bounded(
+            f"### Against {_link(first, address)}",
+            _verdicts(comparison, address),
+            MOST_CHARACTERS // 2 - len(head) - len(tail) - 200,
+        ),
+        tail,
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _bounded(title: str, lines: Sequence[str], most: int) -> str:
+    """As many lines as fit, and how many do not."""
+    kept, size = [title, ""], len(title)
+    for number, line in enumerate(lines):
+        size += len(line) + 1
+        if size > most:
+            kept += ["", f"… and {len(lines) - number} more in `report.html`"]
+            break
+        kept.append(line)
+    return "\n".join(kept)
+
+
+def _leaderboard(runs: Sequence[RunStatistics], address: Address) -> list[str]:
+    """The runs, the most accurate first."""
+    lines = [
+        "| run | valid | accuracy | Brier | ECE | MAE | median s | identity |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    ranked = sorted(runs, key=lambda run: -(run.accuracy.value if run.accuracy else -1.0))
+    for run in ranked:
+        cells = [
+            _link(run, address),
+            f"{run.valid}/{run.requested}",
+            *map(_estimate, (run.accuracy, run.brier, run.ece, run.mae)),
+            _estimate(run.latency.median) if run.latency else "",
+            (run.identity or "").replace("_", " "),
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def _verdicts(comparison: Comparison, address: Address) -> list[str]:
+    lines = ["| run | accuracy | Brier | MAE | flips | to know |", "|---|---|---|---|---|---|"]
+    for pair in comparison.pairs:
+        cells = [
+            _link(comparison.runs[pair.candidate], address),
+            *(
+                _verdict(pair.metric(name), comparison.options)
+                for name in ("accuracy", "brier", "mae")
+            ),
+            str(len(pair.flips)),
+            _cell("; ".join(_to_know(pair))),
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def _verdict(metric: Metric | None, options: Options) -> str:
+    if metric is None or metric.verdict is None:
+        return ""
+    within = f" within {options.margin:g}" if metric.verdict == "equivalent" else ""
+    interval = metric.interval
+    range_ = f" ({interval.low:+.3f} to {interval.high:+.3f})" if interval else ""
+    return f"**{metric.verdict}**{within}: {metric.delta:+.3f}{range_}"
+
+
+def _to_know(pair: PairResult) -> Iterator[str]:
+    yield from pair.remarks
+    accuracy = pair.metric("accuracy")
+    if accuracy and accuracy.verdict == "inconclusive" and accuracy.tasks_needed:
+        yield f"about {accuracy.tasks_needed} tasks are needed for accuracy"
+
+
+def _link(run: RunStatistics, address: Address) -> str:
+    name = _cell(f"{run.label} ({run.run})" if run.label != run.run else run.label)
+    there = address(run.run)
+    return f"[{name}]({there})" if there else name
+
+
+def _estimate(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return ""
+    if estimate.interval is None:
+        return f"{estimate.value:.3f}"
+    low, high = estimate.interval
+    return f"{estimate.value:.3f} ({low:.3f} to {high:.3f})"
+
+
+def _level(options: Options) -> str:
+    return f"{100 * (1 - options.alpha):.4g} %"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")

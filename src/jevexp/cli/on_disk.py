@@ -1,0 +1,48 @@
+"""Finished runs on disk, and the tasks that they were put."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from jevexp.datasets import FileState, file_state, load_dataset
+from jevexp.domain.task import Task
+from jevexp.errors import InputError
+from jevexp.evidence import Manifest, RunDirectory
+from jevexp.evidence.directory import MANIFEST
+from jevexp.settings import Dataset
+
+
+def run_directories(path: Path) -> list[RunDirectory]:
+    """The run at `path`, or the runs right below it, in the order of a sweep.
+
+    Raises:
+        InputError: there is none.
+    """
+    if (path / MANIFEST).is_file():
+        return [RunDirectory(path)]
+    if not path.is_dir():
+        raise InputError(f"{path}: no such folder; give a run directory, or a sweep's")
+    below = [entry for entry in path.iterdir() if (entry / MANIFEST).is_file()]
+    if not below:
+        raise InputError(f"{path}: no run here and none right below: {MANIFEST} is missing")
+    return [RunDirectory(entry) for entry in sorted(below, key=_order)]
+
+
+def _order(path: Path) -> tuple[int, str]:
+    number = path.name.partition("-")[0]
+    return (int(number) if number.isdecimal() else 0, path.name)
+
+
+def planned_tasks(manifest: Manifest) -> Sequence[Task] | None:
+    """The tasks of a run, where they can be had without a download; else None."""
+    try:
+        dataset = Dataset.of(manifest.config.resolved["dataset"], at="dataset")
+        if dataset.source == "pinned" and not dataset.path:
+            states = {file_state(pin) for pin in dataset.files}
+            if states != {FileState.CACHED}:
+                return None
+        loaded = load_dataset(dataset)
+    except InputError:
+        return None
+    if loaded.dataset_hash != manifest.dataset.dataset_hash:
+        return None
+    return loaded.tasks[: manifest.counts.requested]

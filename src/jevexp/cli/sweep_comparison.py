@@ -1,0 +1,58 @@
+"""A sweep's runs held against each other, for whoever keeps track of them."""
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from jevexp.analysis.compare import compare
+from jevexp.analysis.comparison import Comparison
+from jevexp.analysis.metric import Options
+from jevexp.analysis.runs import check_comparable
+from jevexp.cli.choose_runs import answered, read_runs
+from jevexp.cli.comparison_note import comparison_note
+from jevexp.domain.json import dumps
+from jevexp.tracking import SweepComparison, TrackedRun, Tracker
+from jevexp.tracking.links import run_link
+
+
+def log_sweep_comparison(
+    tracker: Tracker, sweep: Path, tracked: Sequence[TrackedRun]
+) -> TrackedRun | None:
+    """Log the comparison of a sweep's runs on disk, the first one as the baseline.
+
+    Args:
+        tracker: where to.
+        sweep: the sweep's directory.
+        tracked: its runs, as far as the tracker has them.
+
+    Returns:
+        The comparison as it is tracked now; None where nothing is tracked, or for a single run.
+
+    Raises:
+        InputError: the runs cannot be compared.
+        TrackingError: it could not be logged.
+    """
+    directories = answered(sweep)
+    if not tracked or len(directories) < 2:
+        return None
+    runs = read_runs(directories)
+    check_comparable(runs)
+    addresses = {run.directory: run_link(run.experiment_id, run.run_id) for run in tracked}
+
+    @cache
+    def compared() -> Comparison:
+        return compare(runs, Options())
+
+    return tracker.log_comparison(
+        SweepComparison(
+            sweep=sweep.resolve().name,
+            name=f"comparison · {runs[0].manifest.dataset.name} · {len(runs)} runs",
+            runs=directories,
+            note=lambda: comparison_note(compared(), str(sweep.resolve()), addresses.get),
+            report=lambda folder: _write(compared(), folder),
+        )
+    )
+
+
+def _write(comparison: Comparison, folder: Path) -> None:
+    (folder / "comparison.json").write_text(dumps(comparison.plain(), indent=2), encoding="utf-8")
