@@ -83,7 +83,7 @@ def test_one_that_was_logged_by_half_is_completed(
 ) -> None:
     runs = sweep(tmp_path / "sweep")
     with pytest.raises(TrackingError, match="ZeroDivisionError"):
-        tracker.log_comparison(SweepComparison("sweep", "n", runs, lambda: "a", lambda _: 1 / 0))  # type: ignore[arg-type, return-value]
+        tracker.log_comparison(SweepComparison("sweep", "n", runs, lambda: "a", lambda _: 1 / 0))  # type: ignore[arg-type]
 
     run = tracker.log_comparison(comparison(runs))
 
