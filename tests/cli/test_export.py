@@ -116,11 +116,38 @@ def test_a_server_that_was_down_gets_the_run_later(
     path = outputs / "later"
     make_run(path, TASKS, config=config(path, uri="http://127.0.0.1:1"))
 
-    assert main([str(path)]) == 1
+    assert main([str(path), "--uri", "http://127.0.0.1:1"]) == 1
     assert f"not logged  {path}: http://127.0.0.1:1: cannot be reached" in capsys.readouterr().out
 
     assert main([str(path), "--uri", f"sqlite:///{outputs}/mlflow.db"]) == 0
     assert f"logged      {path}" in capsys.readouterr().out
+
+
+def test_a_run_does_not_choose_by_itself_where_it_is_sent_and_with_whose_login(
+    outputs: Path,
+) -> None:
+    path = outputs / "strangers"
+    make_run(path, TASKS, config=config(path, uri="http://evil.test", token_env="MY_SECRET"))
+    with pytest.raises(InputError) as caught:
+        main([str(path)])
+    assert str(caught.value) == (
+        f"{path}: its own configuration sends it to another place; confirm that with "
+        "--uri http://evil.test --token-env MY_SECRET"
+    )
+
+
+@pytest.mark.parametrize("elsewhere", ["/", "/tmp/elsewhere", "..", "."])
+def test_a_run_that_lies_nowhere_in_its_outputs_goes_into_those_of_the_working_directory(
+    workplace: Path, elsewhere: str
+) -> None:
+    path = workplace / "unpacked"
+    changed = config(path)
+    changed["resolved"]["outputs"] = elsewhere
+    make_run(path, TASKS, config=changed)
+
+    assert main([str(path)]) == 0
+    assert sorted(file.name for file in workplace.iterdir()) == ["outputs", "unpacked"]
+    assert (workplace / "outputs" / "mlflow.db").is_file()
 
 
 def test_one_unreadable_run_does_not_stop_the_others(

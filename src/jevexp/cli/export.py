@@ -12,7 +12,7 @@ from jevexp.cli.additions import additions
 from jevexp.cli.console import make_console
 from jevexp.cli.on_disk import planned_tasks, run_directories
 from jevexp.cli.sweep_comparison import log_sweep_comparison
-from jevexp.cli.tracked import add_login, login_fields
+from jevexp.cli.tracked import add_login, export_options, login_fields
 from jevexp.errors import InputError
 from jevexp.evidence import Manifest, RunDirectory, RunStatus
 from jevexp.settings import Tracking
@@ -86,15 +86,21 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _plan(directory: RunDirectory, given: Path, arguments: argparse.Namespace) -> Export:
-    """Send a run where it was configured to go, except for what was asked for now."""
+    """Send a run where the command line says, else into the database of its folder of runs.
+
+    Raises:
+        InputError: it was configured to go elsewhere. A run directory may be anybody's, and could
+            name any address and any environment variable as its login.
+    """
     manifest = directory.read_manifest()
     resolved = manifest.config.resolved
     fields = resolved["tracking"] | {"kind": "mlflow"}
-    if arguments.uri is not None:
-        # Another place has another login.
-        fields |= {"uri": arguments.uri} | login_fields(arguments)
-    else:
-        fields |= {name: given for name, given in login_fields(arguments).items() if given}
+    if arguments.uri is None and fields.get("uri") is not None:
+        raise InputError(
+            f"{directory.path}: its own configuration sends it to another place; confirm that with "
+            f"{' '.join(export_options(Tracking.of(fields, at='tracking')))}"
+        )
+    fields |= {"uri": arguments.uri} | login_fields(arguments)
     if arguments.experiment is not None:
         fields["experiment"] = arguments.experiment
     if arguments.raw:
@@ -130,13 +136,14 @@ def _log(console: Console, tracker: Tracker, export: Export) -> TrackedRun | Non
 
 
 def _outputs(run: Path, resolved: dict[str, Any]) -> Path:
-    """The folder of runs that this one lies in, whatever the working directory is now."""
-    configured = Path(resolved["outputs"])
+    """The folder of runs that this one lies in, else the one of the working directory."""
+    configured = Path(str(resolved.get("outputs")))
     size = len(configured.parts)
     for parent in run.absolute().parents:
-        if parent.parts[-size:] == configured.parts:
+        # The root has no name, and is above every run.
+        if parent.name and parent.parts[-size:] == configured.parts:
             return parent
-    return configured.absolute()
+    return Path("outputs").absolute()
 
 
 def _remark(manifest: Manifest) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from jevexp.datasets import FileState, file_state, load_dataset
+from jevexp.datasets import load_dataset
 from jevexp.domain.task import Task
 from jevexp.errors import InputError
 from jevexp.evidence import Manifest, RunDirectory
@@ -36,11 +36,7 @@ def planned_tasks(manifest: Manifest) -> Sequence[Task] | None:
     """The tasks of a run, where they can be had without a download; else None."""
     try:
         dataset = Dataset.of(manifest.config.resolved["dataset"], at="dataset")
-        if dataset.source == "pinned" and not dataset.path:
-            states = {file_state(pin) for pin in dataset.files}
-            if states != {FileState.CACHED}:
-                return None
-        loaded = load_dataset(dataset)
+        loaded = load_dataset(dataset, may_download=False)
     except InputError:
         return None
     if loaded.dataset_hash != manifest.dataset.dataset_hash:

@@ -66,18 +66,15 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _harness(arguments: argparse.Namespace, manifest: Manifest) -> Harness:
-    configured = manifest.config.resolved.get("harness", {})
+    # Only a person names a folder to run code from; the manifest may be anybody's.
     name = arguments.harness or manifest.harness["name"]
-    path = arguments.harness_path
-    if path is None and name == configured.get("name"):
-        path = configured.get("path")
-    return Harness.of({"name": name, "path": path}, at="harness")
+    return Harness.of({"name": name, "path": arguments.harness_path}, at="harness")
 
 
 def _tasks(manifest: Manifest) -> Sequence[Task]:
-    """The tasks that the run was put, by its manifest; pinned ones are downloaded if need be."""
+    """The tasks that the run was put, by its manifest."""
     dataset = Dataset.of(manifest.config.resolved["dataset"], at="dataset")
-    loaded = load_dataset(dataset, show=make_console(stderr=True))
+    loaded = load_dataset(dataset, may_download=False)
     if loaded.dataset_hash != manifest.dataset.dataset_hash:
         raise InputError(
             f"dataset: the tasks have changed since the run: expected dataset_hash "

@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import shlex
 from pathlib import Path
 
 from jevexp.errors import InputError
@@ -59,6 +60,19 @@ def login_fields(arguments: argparse.Namespace) -> dict[str, str | None]:
     return {
         name: getattr(arguments, name) for name in ("token_env", "username_env", "password_env")
     }
+
+
+def export_options(settings: Tracking) -> list[str]:
+    """The options with which `jevexp export` goes where these settings say; no secret is in them."""
+    if settings.uri is None:
+        return []
+    named = {
+        "--uri": settings.uri,
+        "--token-env": settings.token_env,
+        "--username-env": settings.username_env,
+        "--password-env": settings.password_env,
+    }
+    return [word for name, value in named.items() if value for word in (name, shlex.quote(value))]
 
 
 def store_settings(arguments: argparse.Namespace) -> Tracking:

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from jevexp.datasets.cache import fetch
+from jevexp.datasets.cache import FileState, fetch, file_state
 from jevexp.datasets.download import pinned_url
 from jevexp.datasets.load import dataset_hash, read_file
 from jevexp.datasets.verify import difference, sha256_of
@@ -58,7 +58,11 @@ class _Source:
 
 
 def load_dataset(
-    dataset: Dataset, *, cache: Path | None = None, show: Console | None = None
+    dataset: Dataset,
+    *,
+    cache: Path | None = None,
+    show: Console | None = None,
+    may_download: bool = True,
 ) -> LoadedDataset:
     """Find, verify and read a dataset's files; pinned ones are downloaded once.
 
@@ -66,6 +70,8 @@ def load_dataset(
         dataset: what to load.
         cache: the cache folder; None means `$JEVEXP_CACHE`, else the platform's.
         show: draws progress bars when it is a terminal.
+        may_download: false for a dataset that a run directory describes, which may be anybody's
+            and name any address.
 
     Raises:
         InputError: a file cannot be had, is not the pinned one, or holds a line that is no task.
@@ -73,6 +79,8 @@ def load_dataset(
     tasks: list[Task] = []
     loaded: list[LoadedFile] = []
     places: dict[str, str] = {}
+    if not may_download:
+        _check_cached(dataset, cache)
     for source in _sources(dataset, cache, show):
         # Pinned bytes are what they are; whoever writes a file wants to hear of a typing error.
         file = read_file(source.path, strict=dataset.source != "pinned", places=places)
@@ -106,6 +114,17 @@ def pull(dataset: Dataset, *, cache: Path | None = None, show: Console | None = 
         InputError: a file cannot be had.
     """
     return [fetch(pin, pinned_url(dataset, pin), cache=cache, show=show) for pin in dataset.files]
+
+
+def _check_cached(dataset: Dataset, cache: Path | None) -> None:
+    if dataset.source != "pinned" or dataset.path:
+        return
+    for pin in dataset.files:
+        if file_state(pin, cache) is not FileState.CACHED:
+            raise InputError(
+                f"dataset.files: {pin.path} is not in the cache; `jevexp data pull` downloads what "
+                "jevexp knows, and a run with the dataset's own option what that names"
+            )
 
 
 def _sources(dataset: Dataset, cache: Path | None, show: Console | None) -> list[_Source]:

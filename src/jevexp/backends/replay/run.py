@@ -104,7 +104,7 @@ class _Run:
             expected = self._manifest["dataset"]["dataset_hash"]
         except (KeyError, TypeError) as error:
             raise self._unusable(MANIFEST, "not a manifest") from error
-        dataset = load_dataset(Dataset.of(fields, at="dataset"))
+        dataset = load_dataset(Dataset.of(fields, at="dataset"), may_download=False)
         if dataset.dataset_hash != expected:
             raise self._unusable(MANIFEST, "its tasks have changed since the run")
         return {task.id: task for task in dataset.tasks}
