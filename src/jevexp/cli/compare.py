@@ -1,34 +1,41 @@
 """`jevexp compare`: hold finished runs against a baseline and say what may be concluded."""
 
 import argparse
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.text import Text
 
 from jevexp.analysis.compare import compare
-from jevexp.analysis.metric import Options
+from jevexp.analysis.page.write import write_report
 from jevexp.cli.choose_runs import add_runs, read_chosen
+from jevexp.cli.comparison_options import add_options, options_of
 from jevexp.cli.comparison_view import print_comparison
 from jevexp.cli.console import make_console, print_json
+from jevexp.cli.page_place import add_force, place_of
 
 
 def main(argv: Sequence[str]) -> int:
     """Print the comparison; 0, whatever it says.
 
     Raises:
-        InputError: a path is no run, or the runs cannot be compared.
+        InputError: a path is no run, the runs cannot be compared, or the page is in the way of
+            another file.
     """
     arguments = _parser().parse_args(argv)
-    options = Options(
-        alpha=arguments.alpha,
-        margin=arguments.margin,
-        draws=arguments.draws,
-        seed=arguments.seed,
-    )
-    comparison = compare(read_chosen(arguments), options)
+    place = None
+    if arguments.html is not None:
+        place = place_of(arguments.html, force=arguments.force)
+    runs = read_chosen(arguments)
+    comparison = compare(runs, options_of(arguments))
     if arguments.json:
         print_json(comparison.plain())
-        return 0
-    print_comparison(make_console(), comparison)
+    else:
+        print_comparison(make_console(), comparison)
+    if place:
+        write_report(comparison, runs, place)
+        # With --json, standard output is the numbers alone.
+        make_console(stderr=arguments.json).print(Text(f"page: {place.page}"))
     return 0
 
 
@@ -40,44 +47,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_runs(parser)
     parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
+    add_options(parser)
     parser.add_argument(
-        "--alpha",
-        type=_number("above 0 and below 0.5", lambda value: 0 < value < 0.5),
-        default=0.05,
-        help="the level of the tests; intervals are at 1 - ALPHA (default: %(default)s)",
+        "--html",
+        nargs="?",
+        type=Path,
+        const=Path(),
+        metavar="PATH",
+        help="also write a page, as PATH or into the folder PATH (default: report.html), with its "
+        "plots beside it",
     )
-    parser.add_argument(
-        "--margin",
-        type=_number("above 0", lambda value: 0 < value < math.inf),
-        default=0.02,
-        help="a smaller difference is none, in the metric's unit (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--draws", type=_whole(100), default=10_000, help="of the bootstrap (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--seed", type=_whole(0), default=0, help="of the bootstrap (default: %(default)s)"
-    )
+    add_force(parser)
     return parser
-
-
-def _number(what: str, allowed: Callable[[float], bool]) -> Callable[[str], float]:
-    def read(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
-        if not allowed(value):
-            raise argparse.ArgumentTypeError(f"{text!r} is not a number {what}")
-        return value
-
-    return read
-
-
-def _whole(least: int) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        if not text.isdecimal() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least}")
-        return int(text)
-
-    return read

@@ -20,12 +20,13 @@ VERBS = (
     "list",
     "plan",
     "receipt",
+    "report",
     "summarize",
     "ui",
     "verify",
 )
-# A module named like a builtin would read as one.
-MODULES = {"list": "listing"}
+# A module named like a builtin would read as one; report.py is what a run prints at its end.
+MODULES = {"list": "listing", "report": "page"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

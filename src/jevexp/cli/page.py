@@ -1,0 +1,59 @@
+"""`jevexp report`: the page of one run, with its plots."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.text import Text
+
+from jevexp.analysis.compare import describe
+from jevexp.analysis.page.write import PAGE, write_report
+from jevexp.cli.choose_runs import read_runs
+from jevexp.cli.comparison_options import add_options, options_of
+from jevexp.cli.console import make_console, print_json
+from jevexp.cli.export import run_directories
+from jevexp.cli.page_place import add_force, checked, place_of
+from jevexp.errors import InputError
+
+
+def main(argv: Sequence[str]) -> int:
+    """Write the page; 0 when it is there.
+
+    Raises:
+        InputError: it is no run, or more than one, or the page is in the way of another file.
+    """
+    arguments = _parser().parse_args(argv)
+    found = run_directories(arguments.run)
+    if len(found) != 1:
+        raise InputError(
+            f"{arguments.run}: {len(found)} runs; a report is of one, and "
+            "`jevexp compare … --html` makes the page of several"
+        )
+    if arguments.output is None:
+        place = checked(found[0].path / PAGE, force=arguments.force)
+    else:
+        place = place_of(arguments.output, force=arguments.force)
+    runs = read_runs(found)
+    comparison = describe(runs[0], options_of(arguments))
+    write_report(comparison, runs, place)
+    if arguments.json:
+        print_json(comparison.plain())
+    else:
+        make_console().print(Text(f"page: {place.page}"))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="jevexp report",
+        description="Write one HTML page about one run, with its plots as SVG, PNG and CSV: "
+        "report.html and plots/ in the run's directory.",
+    )
+    parser.add_argument("run", type=Path, metavar="RUN", help="a run directory")
+    parser.add_argument(
+        "--output", type=Path, metavar="PATH", help="write it as PATH, or into the folder PATH"
+    )
+    parser.add_argument("--json", action="store_true", help="also print the numbers as JSON")
+    add_options(parser)
+    add_force(parser)
+    return parser

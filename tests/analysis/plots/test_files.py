@@ -1,0 +1,95 @@
+"""What plots leave on disk."""
+
+import csv
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from matplotlib.axes import Axes
+
+from jevexp.analysis.plots.all import NAMES, plots
+from jevexp.analysis.plots.files import write_plot, write_table
+from jevexp.analysis.plots.plot import Cell, Panel, Plot
+from tests.analysis.made import Compared
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def titled(title: str) -> Plot:
+    def draw(axes: Axes) -> None:
+        axes.plot([0, 1], [0, 1])
+        axes.set_title(title)
+
+    return Plot("one", "One", ("a",), [(1,)], [Panel("one", title, "a line", 200, draw)])
+
+
+def test_the_same_comparison_gives_the_same_bytes(two_runs: Compared, tmp_path: Path) -> None:
+    found = plots(two_runs.comparison)
+    for folder in ("first", "again"):
+        (tmp_path / folder).mkdir()
+        for plot in found.values():
+            write_plot(plot, tmp_path / folder)
+
+    files = sorted(path.name for path in (tmp_path / "first").iterdir())
+    assert files == sorted(f"{name}{end}" for name in NAMES for end in (".svg", ".png", ".csv"))
+    for name in files:
+        assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
+
+
+def test_a_drawing_has_no_date_and_keeps_its_text(two_runs: Compared, tmp_path: Path) -> None:
+    write_plot(plots(two_runs.comparison)["leaderboard"], tmp_path)
+
+    svg = (tmp_path / "leaderboard.svg").read_text()
+    assert "<dc:date>" not in svg
+    assert ">beta</text>" in svg
+
+
+def test_the_data_is_the_comparison_unrounded(five_runs: Compared, tmp_path: Path) -> None:
+    comparison = five_runs.comparison
+    for plot in plots(comparison).values():
+        write_table(tmp_path / f"{plot.name}.csv", plot.columns, plot.rows)
+
+    accuracies = {
+        row["label"]: float(row["value"])
+        for row in rows_of(tmp_path / "leaderboard.csv")
+        if row["metric"] == "accuracy"
+    }
+    assert accuracies == {run.label: run.accuracy.value for run in comparison.runs if run.accuracy}
+    deltas = [
+        float(row["value"])
+        for row in rows_of(tmp_path / "differences.csv")
+        if row["metric"] == "brier"
+    ]
+    assert deltas == [one.delta for pair in comparison.pairs for one in pair.metrics
+                      if one.name == "brier"]  # fmt: skip
+    counts = [int(row["n"]) for row in rows_of(tmp_path / "reliability.csv")]
+    assert counts == [one.n for run in comparison.runs for one in run.bins]
+    seconds = [float(row["seconds"]) for row in rows_of(tmp_path / "latency.csv")]
+    assert seconds == [q for run in comparison.runs if run.latency for q in run.latency.quantiles]
+    cells = [float(row["delta"]) for row in rows_of(tmp_path / "pairwise.csv")]
+    assert cells == [cell.accuracy.delta for cell in comparison.matrix if cell.accuracy]
+    right = sum(int(row["correct"]) for row in rows_of(tmp_path / "families.csv"))
+    assert right == sum(run.correct for run in comparison.runs)
+
+
+def test_unknown_is_empty_and_a_formula_is_text(tmp_path: Path) -> None:
+    rows: Sequence[Sequence[Cell]] = [("=1+1", None, -0.5), ("-x", True, 0.1 + 0.2)]
+
+    write_table(tmp_path / "t.csv", ("a", "b", "c"), rows)
+
+    assert (tmp_path / "t.csv").read_bytes() == (
+        b"a,b,c\n'=1+1,,-0.5\n'-x,True,0.30000000000000004\n"
+    )
+
+
+@pytest.mark.parametrize("title", ["$x^{", "東京 \U0001f600", "a\x00\u202eb", "<script>&"])
+def test_any_title_can_be_drawn(title: str, tmp_path: Path) -> None:
+    plot = titled("plain")
+
+    write_plot(replace(plot, panels=[replace(plot.panels[0], title=title)]), tmp_path)
+
+    assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,140 @@
+"""`jevexp report` and `jevexp compare --html`: where the page goes, and what is left alone."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from jevexp.cli.compare import main as compare
+from jevexp.cli.page import main as report
+from jevexp.cli.page_place import place_of
+from jevexp.errors import InputError
+from tests.analysis.made import counts
+from tests.support.cli import jevexp
+from tests.support.runs import make_run, noul_tasks
+
+TASKS = noul_tasks(12)
+QUICK = ("--draws", "200")
+
+
+@pytest.fixture
+def sweep(tmp_path: Path) -> Path:
+    """Two runs whose tasks are not here."""
+    make_run(tmp_path / "sweep" / "0-good", TASKS, counts=counts(12))
+    make_run(tmp_path / "sweep" / "1-bad", TASKS, wrong_ids=["t1", "t5"], counts=counts(12))
+    return tmp_path / "sweep"
+
+
+def test_a_run_gets_its_page_and_plots_beside_its_evidence(sweep: Path) -> None:
+    run = sweep / "0-good"
+    sealed = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+
+    done = jevexp("report", str(run), *QUICK, cwd=sweep)
+
+    assert (done.status, done.err) == (0, "")
+    assert done.out == f"page: {run / 'report.html'}\n"
+    assert (run / "report.html").read_text().startswith("<!doctype html>")
+    assert {path.suffix for path in (run / "plots").iterdir()} == {".svg", ".png", ".csv"}
+    assert {path: path.read_bytes() for path in sealed} == sealed
+
+
+def test_a_comparison_is_written_into_the_working_directory(
+    sweep: Path, workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert compare([str(sweep), *QUICK, "--html"]) == 0
+
+    assert capsys.readouterr().out.splitlines()[-1] == "page: report.html"
+    assert "0-good" in (workplace / "report.html").read_text()
+    names = {path.name for path in (workplace / "plots").iterdir()}
+    assert {"leaderboard.svg", "pairwise.png", "flips.csv"} <= names
+
+
+@pytest.mark.parametrize(
+    ("given", "page", "plots"),
+    [
+        (".", "report.html", "plots"),
+        ("new/folder", "new/folder/report.html", "new/folder/plots"),
+        ("other.html", "other.html", "other-plots"),
+    ],
+)
+def test_the_plots_are_beside_the_page(workplace: Path, given: str, page: str, plots: str) -> None:
+    place = place_of(Path(given), force=False)
+
+    assert (place.page, place.plots) == (Path(page), Path(plots))
+
+
+def test_with_json_standard_output_is_the_numbers_alone(
+    sweep: Path, workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert compare([str(sweep), *QUICK, "--json", "--html"]) == 0
+
+    said = capsys.readouterr()
+    assert len(json.loads(said.out)["runs"]) == 2
+    assert said.err == "page: report.html\n"
+
+
+@pytest.mark.parametrize("found", ["report.html", "plots/reliability.png"])
+def test_what_is_there_is_replaced_only_by_force(sweep: Path, workplace: Path, found: str) -> None:
+    place = workplace / found
+    place.parent.mkdir(exist_ok=True)
+    place.write_text("mine")
+
+    with pytest.raises(InputError, match=rf"{found}: exists; give another place, or --force"):
+        compare([str(sweep), *QUICK, "--html"])
+    assert place.read_text() == "mine"
+    assert [path for path in workplace.rglob("*") if path.is_file() and path != place] == [
+        path for path in sweep.rglob("*") if path.is_file()
+    ]
+
+    assert compare([str(sweep), *QUICK, "--html", "--force"]) == 0
+    assert (workplace / "report.html").read_text() != "mine"
+
+
+def test_force_takes_away_the_plots_of_the_earlier_page_and_nothing_else(
+    sweep: Path, workplace: Path
+) -> None:
+    assert compare([str(sweep), *QUICK, "--html"]) == 0
+    (workplace / "plots" / "mine.txt").write_text("mine")
+
+    assert report([str(sweep / "0-good"), *QUICK, "--output", ".", "--force"]) == 0
+
+    names = {path.name for path in (workplace / "plots").iterdir()}
+    assert names.isdisjoint({"pairwise.svg", "flips.csv", "differences.csv"})
+    assert {"mine.txt", "leaderboard.svg"} <= names
+
+
+def test_a_run_after_html_is_not_taken_for_the_place(sweep: Path, workplace: Path) -> None:
+    runs = [str(path) for path in sorted(sweep.iterdir())]
+
+    with pytest.raises(InputError, match="0-good: is a run; put --html last"):
+        compare(["--html", *runs])
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"), [("folder", "x.html: is a folder"), ("file", "x-plots: is a file")]
+)
+def test_a_place_that_cannot_be_written_is_refused_before_anything_is(
+    sweep: Path, workplace: Path, kind: str, said: str
+) -> None:
+    if kind == "folder":
+        (workplace / "x.html").mkdir()
+    else:
+        (workplace / "x-plots").write_text("")
+
+    with pytest.raises(InputError, match=said):
+        compare([str(sweep), *QUICK, "--html", "x.html", "--force"])
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(sweep: Path, workplace: Path) -> None:
+    (workplace / "file").write_text("")
+
+    done = jevexp("compare", str(sweep), *QUICK, "--html", "file/below", cwd=workplace)
+
+    assert done.status == 2
+    assert done.err.startswith("error: file/below")
+    assert len(done.err.splitlines()) == 1
+
+
+def test_a_report_is_about_one_run(sweep: Path) -> None:
+    with pytest.raises(InputError, match=r"2 runs; a report is of one"):
+        report([str(sweep)])
