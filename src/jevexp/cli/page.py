@@ -11,7 +11,7 @@ from jevexp.analysis.page.write import PAGE, write_report
 from jevexp.cli.choose_runs import read_runs
 from jevexp.cli.comparison_options import add_options, options_of
 from jevexp.cli.console import make_console, print_json
-from jevexp.cli.export import run_directories
+from jevexp.cli.on_disk import run_directories
 from jevexp.cli.page_place import add_force, checked, place_of
 from jevexp.errors import InputError
 
