@@ -114,4 +114,4 @@ def _print_place(console: Console, what: str, path: Path) -> None:
 
 def _number(path: Path) -> tuple[int, str]:
     head = path.name.partition("-")[0]
-    return (int(head) if head.isdigit() else 0, path.name)
+    return (int(head) if head.isdecimal() else 0, path.name)

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from jevexp.cli.additions import additions
 from jevexp.cli.sweep_comparison import log_sweep_comparison
+from jevexp.cli.tracked import export_options
 from jevexp.domain.task import Task
 from jevexp.errors import InputError
 from jevexp.evidence import RunDirectory
@@ -21,6 +22,7 @@ class Tracking:
 
     def __init__(self, settings: Settings, console: Console) -> None:
         self._tracker = make_tracker(settings.tracking, Path(settings.outputs))
+        self._options = export_options(settings.tracking)
         self._console = console
         self._tracked: list[TrackedRun] = []
 
@@ -30,8 +32,7 @@ class Tracking:
             if run := self._tracker.log(directory, tasks, additions(directory, tasks)):
                 self._tracked.append(run)
         except TrackingError as error:
-            later = f"jevexp export {shlex.quote(str(directory.path))}"
-            self._warn(f"not tracked: {error}; log it later with: {later}")
+            self._warn(f"not tracked: {error}; log it later with: {self._later(directory.path)}")
 
     def print_links(self) -> None:
         """Say where a browser shows the runs that were logged through this object."""
@@ -48,8 +49,7 @@ class Tracking:
             if not interrupted and (run := log_sweep_comparison(self._tracker, sweep, runs)):
                 compared.append(run)
         except TrackingError as error:
-            later = f"jevexp export {shlex.quote(str(sweep))}"
-            self._warn(f"not tracked: {error}; log it later with: {later}")
+            self._warn(f"not tracked: {error}; log it later with: {self._later(sweep)}")
             return
         except InputError as error:
             self._warn(f"no comparison of the sweep: {error}")
@@ -58,6 +58,9 @@ class Tracking:
     def _print(self, runs: Sequence[TrackedRun], compared: Sequence[TrackedRun] = ()) -> None:
         if links := self._tracker.links(runs, comparisons=compared):
             self._console.print(*map(Text, ["mlflow:", *links.lines()]), sep="\n")
+
+    def _later(self, path: Path) -> str:
+        return " ".join(["jevexp export", shlex.quote(str(path)), *self._options])
 
     def _warn(self, message: str) -> None:
         self._console.print(Text.assemble(("warning: ", "bold yellow"), message))

@@ -63,7 +63,7 @@ def login_fields(arguments: argparse.Namespace) -> dict[str, str | None]:
 
 
 def export_options(settings: Tracking) -> list[str]:
-    """The options with which `jevexp export` goes where these settings say; no secret is in them."""
+    """The options with which `jevexp export` goes where these settings say; no secret."""
     if settings.uri is None:
         return []
     named = {
