@@ -51,14 +51,16 @@ class Plan:
 
     settings: Settings
     dataset: LoadedDataset
-    tasks: tuple[Task, ...]
+    tasks: Sequence[Task]
     harness: Harness
     adoption: Adoption | None = None
 
     @property
-    def to_ask(self) -> tuple[Task, ...]:
+    def to_ask(self) -> Sequence[Task]:
         """The tasks without those whose answers are taken over from an earlier run."""
-        adopted = set(self.adoption.entry.adopted) if self.adoption else set()
+        if self.adoption is None:
+            return self.tasks
+        adopted = set(self.adoption.entry.adopted)
         return tuple(task for task in self.tasks if task.id not in adopted)
 
     @property

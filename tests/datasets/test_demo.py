@@ -1,7 +1,7 @@
 """The shipped demo tasks: pinned, in pairs, and balanced so that no constant answer looks good."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ def demo() -> LoadedDataset:
     return load_dataset(Dataset.model_validate_json(dumps(fields)))
 
 
-def pairs(tasks: tuple[Task, ...]) -> dict[str, list[Task]]:
+def pairs(tasks: Sequence[Task]) -> dict[str, list[Task]]:
     groups: dict[str, list[Task]] = defaultdict(list)
     for task in tasks:
         groups[str(task.group)].append(task)

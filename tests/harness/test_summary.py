@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jevexp.domain.record import Record
 from jevexp.domain.task import Task
 from jevexp.harness import score, summarize
-from jevexp.harness.summary import percentile
+from jevexp.harness.groups import percentile
 from tests.support.tasks import answer, distributions, failure, record, scored_tasks, task
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from jevexp.analysis.runs import Answer, FinishedRun
 from jevexp.domain.task import Kind, Task
-from jevexp.harness.summary import Scored, brier, ordinal_error
+from jevexp.harness.groups import Scored, brier, ordinal_error
 
 if TYPE_CHECKING:
     from numpy import bool_, float64, intp

@@ -6,7 +6,7 @@ summary defines it: Guo et al. (2017), "On Calibration of Modern Neural Networks
 
 from typing import TYPE_CHECKING
 
-from jevexp.harness.summary import ECE_BINS
+from jevexp.harness.groups import ECE_BINS
 
 if TYPE_CHECKING:
     from numpy import bool_, float64, intp

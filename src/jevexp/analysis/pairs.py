@@ -20,7 +20,7 @@ from jevexp.analysis.runs import FinishedRun
 from jevexp.analysis.statistics.distance import total_variation
 from jevexp.analysis.statistics.interval import Interval
 from jevexp.analysis.statistics.resampling import percentile_interval
-from jevexp.harness.summary import ECE_BINS
+from jevexp.harness.groups import ECE_BINS
 
 if TYPE_CHECKING:
     from numpy import bool_, float64, intp

@@ -21,7 +21,7 @@ from jevexp.analysis.statistics.proportions import clustered_wilson, wilson
 from jevexp.analysis.statistics.quantiles import median_interval
 from jevexp.analysis.statistics.resampling import percentile_interval
 from jevexp.analysis.who import known
-from jevexp.harness.summary import ECE_BINS
+from jevexp.harness.groups import ECE_BINS
 
 if TYPE_CHECKING:
     from numpy import bool_, float64

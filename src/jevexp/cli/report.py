@@ -11,7 +11,7 @@ from jevexp.cli.identity_view import identity_table, run_lines
 from jevexp.errors import InputError
 from jevexp.evidence import RunDirectory, RunStatus
 from jevexp.evidence.directory import MANIFEST
-from jevexp.harness.summary import percentile
+from jevexp.harness.groups import percentile
 
 _MOST_FAULTS = 3
 # Above this share outside the options, the model did not mean to choose one of them.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jevexp.datasets.parse import BadLine, canonical_line, parse
+from jevexp.datasets.tasks import Tasks
 from jevexp.domain.task import Task
 from jevexp.errors import InputError
 from jevexp.untrusted.files import TooLong, numbered_lines, opened
@@ -13,9 +14,14 @@ from jevexp.untrusted.files import TooLong, numbered_lines, opened
 
 @dataclass(frozen=True, slots=True)
 class TaskFile:
-    """What one file held: its tasks in order, and the hash and number of the bytes read."""
+    """What one file held: a line for each task, in order, and what was read.
 
-    tasks: tuple[Task, ...]
+    `canonical` are the same tasks as they enter the dataset hash; `sha256` and `bytes` are of the
+    whole file.
+    """
+
+    lines: tuple[bytes, ...]
+    canonical: tuple[bytes, ...]
     sha256: str
     bytes: int
 
@@ -30,12 +36,20 @@ def load_tasks(path: Path | str, *, strict: bool = True) -> list[Task]:
     Raises:
         InputError: naming the file, the line, the task and the field.
     """
-    return list(read_file(Path(path), strict=strict, places={}).tasks)
+    return list(Tasks(read_file(Path(path), strict=strict, places={}).lines))
 
 
 def dataset_hash(tasks: Iterable[Task]) -> str:
     """SHA-256 over the sorted canonical records: the same whatever the tasks' order."""
-    return hashlib.sha256(b"".join(sorted(map(canonical_line, tasks)))).hexdigest()
+    return hash_of(map(canonical_line, tasks))
+
+
+def hash_of(canonical: Iterable[bytes]) -> str:
+    """SHA-256 over canonical records, sorted."""
+    digest = hashlib.sha256()
+    for line in sorted(canonical):
+        digest.update(line)
+    return digest.hexdigest()
 
 
 def read_file(path: Path, *, strict: bool, places: dict[str, str]) -> TaskFile:
@@ -49,21 +63,24 @@ def read_file(path: Path, *, strict: bool, places: dict[str, str]) -> TaskFile:
     """
     digest = hashlib.sha256()
     size = 0
-    tasks = []
+    lines = []
+    canonical = []
     try:
         with opened(path) as stream:
             for number, raw in numbered_lines(stream):
                 digest.update(raw)
                 size += len(raw)
                 if raw.strip():
-                    tasks.append(_task(raw, f"{path}:{number}", strict=strict, places=places))
+                    task = _task(raw, f"{path}:{number}", strict=strict, places=places)
+                    lines.append(raw)
+                    canonical.append(canonical_line(task))
     except TooLong as error:
         raise InputError(f"{path}:{error.line}: {error}; one task a line") from error
     except OSError as error:
         raise InputError(f"{path}: cannot read the task file: {error.strerror or error}") from error
-    if not tasks:
+    if not lines:
         raise InputError(f"{path}: holds no tasks; a task file has one JSON object a line")
-    return TaskFile(tuple(tasks), digest.hexdigest(), size)
+    return TaskFile(tuple(lines), tuple(canonical), digest.hexdigest(), size)
 
 
 def _task(raw: bytes, place: str, *, strict: bool, places: dict[str, str]) -> Task:

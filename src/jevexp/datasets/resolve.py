@@ -10,9 +10,9 @@ from rich.console import Console
 
 from jevexp.datasets.cache import FileState, fetch, file_state
 from jevexp.datasets.download import pinned_url
-from jevexp.datasets.load import dataset_hash, read_file
+from jevexp.datasets.load import hash_of, read_file
+from jevexp.datasets.tasks import Tasks
 from jevexp.datasets.verify import difference, sha256_of
-from jevexp.domain.task import Task
 from jevexp.errors import InputError
 from jevexp.settings import Dataset, PinnedFile
 
@@ -41,7 +41,7 @@ class LoadedDataset:
     """
 
     name: str
-    tasks: tuple[Task, ...]
+    tasks: Tasks
     dataset_hash: str
     files: tuple[LoadedFile, ...]
     pin: dict[str, Any]
@@ -76,7 +76,8 @@ def load_dataset(
     Raises:
         InputError: a file cannot be had, is not the pinned one, or holds a line that is no task.
     """
-    tasks: list[Task] = []
+    lines: list[bytes] = []
+    canonical: list[bytes] = []
     loaded: list[LoadedFile] = []
     places: dict[str, str] = {}
     if not may_download:
@@ -84,23 +85,24 @@ def load_dataset(
     for source in _sources(dataset, cache, show):
         # Pinned bytes are what they are; whoever writes a file wants to hear of a typing error.
         file = read_file(source.path, strict=dataset.source != "pinned", places=places)
-        _check_count(source, len(file.tasks))
-        tasks.extend(file.tasks)
+        _check_count(source, len(file.lines))
+        lines += file.lines
+        canonical += file.canonical
         loaded.append(
             LoadedFile(
                 name=source.name,
                 url=source.url,
                 sha256=file.sha256,
                 bytes=file.bytes,
-                tasks=len(file.tasks),
+                tasks=len(file.lines),
             )
         )
-    found = dataset_hash(tasks)
+    found = hash_of(canonical)
     if dataset.dataset_hash not in (None, found):
         raise InputError(f"dataset.dataset_hash: expected {dataset.dataset_hash}, found {found}")
     return LoadedDataset(
         name=dataset.name,
-        tasks=tuple(tasks),
+        tasks=Tasks(lines),
         dataset_hash=found,
         files=tuple(loaded),
         pin=_pin(dataset),

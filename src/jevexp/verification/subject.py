@@ -1,6 +1,6 @@
 """What all checks look at: one run directory, its manifest, and its tasks where they are here."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +21,7 @@ class Subject:
     root: Path
     tree: Tree
     manifest: Manifest
-    tasks: tuple[Task, ...] | None
+    tasks: Sequence[Task] | None
 
     @property
     def resolved(self) -> Mapping[str, Any]:
