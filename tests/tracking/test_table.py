@@ -1,8 +1,13 @@
 """The per-task table: one row a task, whatever became of it."""
 
+from collections.abc import Iterator
 from typing import Any
 
-from jevexp.tracking.table import per_task
+import pytest
+
+from jevexp.domain.record import Record
+from jevexp.domain.task import Task
+from jevexp.tracking.table import met, per_task
 from tests.support.runs import failure, noul_tasks, record, wrong
 
 
@@ -69,3 +74,16 @@ def test_without_tasks_only_a_right_answer_tells_what_was_expected() -> None:
 
 def test_mlflow_pairs_by_task_and_compares_outcomes_first() -> None:
     assert per_task([], [])["columns"][:2] == ["task_id", "outcome"]
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 3, 1], [1, 3], []])
+def test_records_meet_their_tasks_in_whatever_order_they_are(order: list[int]) -> None:
+    tasks = noul_tasks(4)
+    found_ = [
+        (task.id, found and found.task_id) for task, found in met(tasks, records(tasks, order))
+    ]
+    assert found_ == [(f"t{n}", f"t{n}" if n in order else None) for n in range(4)]
+
+
+def records(tasks: list[Task], order: list[int]) -> Iterator[Record]:
+    return (record(tasks[number]) for number in order)

@@ -25,7 +25,7 @@ _PLAIN_LINES = 8
 _PLAIN_SECONDS = 30.0
 # Redrawing costs more than a task that is answered at once.
 _LIVE_SECONDS = 0.1
-_BUCKETS = 100
+_BUCKETS = 1000
 _SHORTEST_S = 1e-6
 _STDERR = 2
 _STOPPING = b"\ninterrupted: the task in flight is finished first; Ctrl-C again ends at once\n"
@@ -63,7 +63,7 @@ class Tally:
         return " · ".join(parts)
 
     def _median_s(self) -> float:
-        """To half a hundredth, which is what a line for the moment needs."""
+        """To half a thousandth, without keeping every latency."""
         middle = self._latencies.total() / 2
         ranked = sorted(self._latencies.items())
         up_to = accumulate(count for _, count in ranked)
@@ -72,7 +72,7 @@ class Tally:
 
 
 def _bucket(seconds: float) -> int:
-    """Which of the buckets, each a hundredth wide, a latency falls into."""
+    """Which of the buckets, each a thousandth wide, a latency falls into."""
     return round(math.log(max(seconds, _SHORTEST_S)) * _BUCKETS)
 
 

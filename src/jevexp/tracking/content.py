@@ -1,10 +1,9 @@
 """All that is logged of a run, read from its directory. Nothing here knows MLflow's interface."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -86,27 +85,30 @@ def read(
     _refuse_links(directory.path)
     manifest = directory.read_manifest()
     summary = directory.read_summary()
-    records = list(directory.records())
     return Content(
         name=manifest.title,
         directory=manifest.run,
         sweep=manifest.sweep,
         status=STATUS[manifest.status],
         start_ms=_milliseconds(manifest.started),
-        end_ms=_end(manifest, records),
+        end_ms=_end(manifest, directory.records()),
         params=params(manifest.config.resolved),
         metrics=metrics(manifest, summary),
         tags=tags(manifest) | {PATH: str(directory.path.resolve())},
         note=lambda: note(directory, manifest, summary, additions.intervals()),
         dataset=dataset_input(manifest),
         config=manifest.config.resolved,
-        table=per_task(records, tasks),
+        table=per_task(directory.records(), tasks),
         files=tuple(path for name in FILES if (path := directory.path / name).is_file()),
         raw=directory.raw if settings.raw_evidence and directory.raw.is_dir() else None,
         report=additions.report,
-        traces=partial(traces, records, tasks) if settings.traces and tasks is not None else None,
+        traces=_traces(directory, tasks) if settings.traces and tasks is not None else None,
         evidence_sha256=evidence_sha256(directory),
     )
+
+
+def _traces(directory: RunDirectory, tasks: Sequence[Task]) -> Callable[[], Iterator[Trace]]:
+    return lambda: traces(directory.records(), tasks)
 
 
 def dataset_input(manifest: Manifest) -> DatasetInput:
@@ -122,7 +124,7 @@ def dataset_input(manifest: Manifest) -> DatasetInput:
     )
 
 
-def _end(manifest: Manifest, records: Sequence[Record]) -> int:
+def _end(manifest: Manifest, records: Iterable[Record]) -> int:
     """When the run ended; for one that never said so, when it was last heard of."""
     if manifest.finished is not None:
         return _milliseconds(manifest.finished)

@@ -1,6 +1,6 @@
 """One row a task, so that MLflow shows the same task of several runs side by side."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from jevexp.domain.record import Record
@@ -27,15 +27,29 @@ def per_task(records: Iterable[Record], tasks: Sequence[Task] | None) -> dict[st
     for every record, and the right answer is known only where the model gave it. Probabilities and
     seconds are rounded to four digits; results.jsonl has them all.
     """
-    by_id = {record.task_id: record for record in records}
-    if tasks is None:
-        rows = [_row(record, None) for record in by_id.values()]
-    else:
-        rows = [_row(by_id[task.id], task) if task.id in by_id else _gap(task) for task in tasks]
+    rows = (
+        (_row(record, None) for record in records)
+        if tasks is None
+        else (_row(record, task) if record else _gap(task) for task, record in met(tasks, records))
+    )
     return {
         "columns": list(COLUMNS),
         "data": [[row.get(name) for name in COLUMNS] for row in rows],
     }
+
+
+def met(tasks: Iterable[Task], records: Iterable[Record]) -> Iterator[tuple[Task, Record | None]]:
+    """Each task with its record; while both are in one order, no more than one is held."""
+    rest = iter(records)
+    waiting: dict[str, Record] = {}
+    for task in tasks:
+        found = waiting.pop(task.id, None)
+        while found is None and (record := next(rest, None)) is not None:
+            if record.task_id == task.id:
+                found = record
+            else:
+                waiting[record.task_id] = record
+        yield task, found
 
 
 def _row(record: Record, task: Task | None) -> dict[str, Any]:

@@ -1,13 +1,13 @@
 """One trace a task: what was asked and what came back. Nothing here knows MLflow's interface."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from jevexp.domain.record import Record
 from jevexp.domain.task import Task
-from jevexp.tracking.table import outcome
+from jevexp.tracking.table import met, outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,11 @@ class Trace:
         return hashlib.sha256(f"{run_id} {self.task_id}".encode()).hexdigest()
 
 
-def traces(records: Sequence[Record], tasks: Sequence[Task]) -> Iterator[Trace]:
+def traces(records: Iterable[Record], tasks: Iterable[Task]) -> Iterator[Trace]:
     """The traces of a run's records, in their order."""
-    by_id = {task.id: task for task in tasks}
-    for record in records:
-        yield _trace(record, by_id[record.task_id])
+    for task, record in met(tasks, records):
+        if record is not None:
+            yield _trace(record, task)
 
 
 def _trace(record: Record, task: Task) -> Trace:
