@@ -149,11 +149,13 @@ class Flip:
 class LatencyRatio:
     """Geometric mean over tasks of candidate's seconds over baseline's, and its interval.
 
-    `warnings` say why the two sides' seconds may not be comparable.
+    `interval` is at 1 - alpha, `one_sided` at 1 - 2 alpha: each of its ends is a bound at
+    1 - alpha. `warnings` say why the two sides' seconds may not be comparable.
     """
 
     ratio: float
     interval: Interval | None
+    one_sided: Interval | None
     n: int
     warnings: list[str]
 

@@ -174,8 +174,10 @@ class Cell:
 def _latency(logs: Metric | None, warnings: list[str]) -> LatencyRatio | None:
     if logs is None:
         return None
-    interval = logs.interval and Interval(*map(math.exp, logs.interval))
-    return LatencyRatio(math.exp(logs.delta), interval, logs.n, warnings)
+    interval, one_sided = (
+        found and Interval(*map(math.exp, found)) for found in (logs.interval, logs.equivalence)
+    )
+    return LatencyRatio(math.exp(logs.delta), interval, one_sided, logs.n, warnings)
 
 
 def _count(members: "NDArray[intp]", used: "NDArray[bool_]") -> int:

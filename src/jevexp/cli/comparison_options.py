@@ -2,30 +2,35 @@
 
 import argparse
 import math
-from collections.abc import Callable
 
 from jevexp.analysis.metric import Options
+from jevexp.cli.numbers import number, whole
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add them to a verb's parser."""
+    """Add them to the parser of a verb that gives verdicts."""
+    parser.add_argument(
+        "--margin",
+        type=number("above 0", lambda value: 0 < value < math.inf),
+        default=0.02,
+        help="a smaller difference is none, in the metric's unit (default: %(default)s)",
+    )
+    add_statistics(parser)
+
+
+def add_statistics(parser: argparse.ArgumentParser) -> None:
+    """Add those that any interval needs: the level, and the bootstrap's draws and seed."""
     parser.add_argument(
         "--alpha",
-        type=_number("above 0 and below 0.5", lambda value: 0 < value < 0.5),
+        type=number("above 0 and below 0.5", lambda value: 0 < value < 0.5),
         default=0.05,
         help="the level of the tests; intervals are at 1 - ALPHA (default: %(default)s)",
     )
     parser.add_argument(
-        "--margin",
-        type=_number("above 0", lambda value: 0 < value < math.inf),
-        default=0.02,
-        help="a smaller difference is none, in the metric's unit (default: %(default)s)",
+        "--draws", type=whole(100), default=10_000, help="of the bootstrap (default: %(default)s)"
     )
     parser.add_argument(
-        "--draws", type=_whole(100), default=10_000, help="of the bootstrap (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--seed", type=_whole(0), default=0, help="of the bootstrap (default: %(default)s)"
+        "--seed", type=whole(0), default=0, help="of the bootstrap (default: %(default)s)"
     )
 
 
@@ -37,25 +42,3 @@ def options_of(arguments: argparse.Namespace) -> Options:
         draws=arguments.draws,
         seed=arguments.seed,
     )
-
-
-def _number(what: str, allowed: Callable[[float], bool]) -> Callable[[str], float]:
-    def read(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
-        if not allowed(value):
-            raise argparse.ArgumentTypeError(f"{text!r} is not a number {what}")
-        return value
-
-    return read
-
-
-def _whole(least: int) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        if not text.isdecimal() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least}")
-        return int(text)
-
-    return read

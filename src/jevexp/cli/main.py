@@ -16,6 +16,7 @@ VERBS = (
     "compare",
     "data",
     "export",
+    "gate",
     "identify",
     "list",
     "plan",

@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from jevexp.analysis.statistics.power import required_pairs, smallest_difference, smallest_mean
+from jevexp.analysis.statistics.power import (
+    required_pairs,
+    smallest_difference,
+    smallest_mean,
+    tasks_for_margin,
+)
 from jevexp.analysis.statistics.proportions import mcnemar_exact
 
 
@@ -39,6 +44,19 @@ def test_a_mean_is_found_with_the_stated_power() -> None:
     found = smallest_mean(0.1, alpha=0.05, power=0.9)
 
     assert norm.sf(norm.isf(0.025) - found / 0.1) == pytest.approx(0.9)
+
+
+def test_the_tasks_for_a_margin_are_the_closed_form_of_non_inferiority() -> None:
+    # Chow, Shao and Wang: n = ((z_alpha + z_power) sd / distance)^2, here with sd 1.
+    expected = ((norm.isf(0.05) + norm.isf(0.2)) / 0.1) ** 2
+
+    found = tasks_for_margin(100, 0.1, norm.isf(0.05) / 100**0.5)
+
+    assert found == math.ceil(expected)
+
+
+def test_at_the_limit_no_number_of_tasks_is_enough() -> None:
+    assert tasks_for_margin(100, 0.0, 0.1) is None
 
 
 @pytest.mark.parametrize(("effect", "discordance"), [(0.1, 0.2), (0.05, 0.1), (0.2, 0.4)])

@@ -59,5 +59,28 @@ def smallest_mean(standard_error: float, *, alpha: float = 0.05, power: float = 
     return (two_sided_z(alpha) + _power_z(power)) * standard_error
 
 
+def tasks_for_margin(
+    n: int, distance: float, half_width: float, *, alpha: float = 0.05, power: float = 0.8
+) -> int | None:
+    """How many tasks put a one-sided bound on the right side of a limit.
+
+    Chow, Shao and Wang (2008), "Sample Size Calculations in Clinical Research", on
+    non-inferiority: n ((z_alpha + z_power) error / distance)^2; the error is taken from the bound.
+    None where more than a thousand million would be needed.
+
+    Args:
+        n: tasks that the bound comes from.
+        distance: between what was found and the limit.
+        half_width: between what was found and the bound at 1 - alpha.
+        alpha: the level of the one-sided test.
+        power: the chance of a decision.
+    """
+    z_alpha = two_sided_z(2 * alpha)
+    reached = (z_alpha + _power_z(power)) * half_width / z_alpha
+    if reached > abs(distance) * math.sqrt(1e9 / n):
+        return None
+    return max(n + 1, math.ceil(n * (reached / distance) ** 2))
+
+
 def _power_z(power: float) -> float:
     return two_sided_z(2 * (1 - power))

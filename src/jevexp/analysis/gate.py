@@ -1,0 +1,234 @@
+"""Whether a run may replace its baseline: rules that intervals decide, never point values."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from jevexp.analysis.comparison import Comparison, PairResult
+from jevexp.analysis.metric import POWER, Metric
+from jevexp.analysis.statistics.interval import Interval
+from jevexp.analysis.statistics.power import tasks_for_margin
+from jevexp.analysis.statistics.verdict import FEWEST_FOR_EQUIVALENCE
+
+# What may get worse; calibration error is biased in small samples and decides nothing.
+DROPS = ("accuracy", "brier", "mae")
+
+
+class Outcome(StrEnum):
+    """What a rule, or the whole gate, comes to."""
+
+    PASS = "pass"  # noqa: S105 - no password
+    FAIL = "fail"
+    INCONCLUSIVE = "inconclusive"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a candidate may do at most.
+
+    `max_drop` says by metric how much worse it may be, `max_latency_ratio` how many times as long
+    it may take; null is no limit. `min_coverage` is the least share of the requested tasks that
+    either side attempted.
+    """
+
+    max_drop: Mapping[str, float] = field(default_factory=dict)
+    max_latency_ratio: float | None = None
+    min_coverage: float = 1.0
+    allow_contradicted: bool = False
+    trust_latency: bool = False
+
+    @property
+    def sampled(self) -> int:
+        """How many of the rules an interval decides."""
+        return len(self.max_drop) + (self.max_latency_ratio is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """One rule and what it comes to.
+
+    `found` is how much worse the candidate is (for a ratio how many times as long it takes), `high`
+    the one-sided bound that has to be below `limit` for a pass, `low` the one that has to be above
+    it for a failure. `tasks_needed` is about how many tasks would decide it.
+    """
+
+    rule: str
+    outcome: Outcome
+    reason: str
+    limit: float | None = None
+    found: float | None = None
+    low: float | None = None
+    high: float | None = None
+    tasks: int | None = None
+    tasks_needed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GateResult:
+    """All rulings, and what they come to together."""
+
+    outcome: Outcome
+    rulings: list[Ruling]
+
+
+def judge(comparison: Comparison, strict: Comparison, limits: Limits) -> GateResult:
+    """Hold the one candidate of a comparison to its limits.
+
+    It passes when every rule does. Each is tested at the full level: a candidate that breaks any
+    limit passes with a chance of at most alpha, however many limits there are, because it has to
+    get past every one (an intersection-union test: Berger (1982), Technometrics 24(4)). It fails
+    when any rule does, and there more rules do mean more chances of a false alarm: failures are
+    tested at alpha over the number of rules (Bonferroni).
+
+    Args:
+        comparison: baseline and candidate, at alpha.
+        strict: the same at alpha over the number of rules.
+        limits: what is allowed.
+    """
+    (pair,), (strict_pair,) = comparison.pairs, strict.pairs
+    # The level of a bound that makes it fail, and of one that lets it pass.
+    alphas = Interval(strict.options.alpha, comparison.options.alpha)
+    rulings = [
+        *_coverage(comparison, limits),
+        *_identity(comparison, limits),
+        *(
+            _drop(name, limit, pair.metric(name), strict_pair.metric(name), alphas)
+            for name, limit in limits.max_drop.items()
+        ),
+    ]
+    if limits.max_latency_ratio is not None:
+        rulings.append(_latency(pair, strict_pair, limits, alphas))
+    outcomes = {ruling.outcome for ruling in rulings}
+    for outcome in (Outcome.FAIL, Outcome.INCONCLUSIVE):
+        if outcome in outcomes:
+            return GateResult(outcome, rulings)
+    return GateResult(Outcome.PASS, rulings)
+
+
+def _coverage(comparison: Comparison, limits: Limits) -> list[Ruling]:
+    rulings = []
+    for side, worst, run in zip(
+        ("baseline", "candidate"),
+        (Outcome.INCONCLUSIVE, Outcome.FAIL),
+        comparison.runs,
+        strict=True,
+    ):
+        enough = run.coverage >= limits.min_coverage
+        reason = f"the {side} attempted {run.attempted} of {run.requested} tasks"
+        rulings.append(
+            Ruling(
+                f"coverage of the {side}",
+                Outcome.PASS if enough else worst,
+                reason if enough else f"{reason}, less than a share of {limits.min_coverage:g}",
+                limit=limits.min_coverage,
+                found=run.coverage,
+            )
+        )
+    return rulings
+
+
+def _identity(comparison: Comparison, limits: Limits) -> list[Ruling]:
+    rulings = []
+    for side, worst, run in zip(
+        ("baseline", "candidate"),
+        (Outcome.INCONCLUSIVE, Outcome.FAIL),
+        comparison.runs,
+        strict=True,
+    ):
+        contradicted = run.identity == "contradicted" and not limits.allow_contradicted
+        found = (run.identity or "unknown").replace("_", " ")
+        rulings.append(
+            Ruling(
+                f"identity of the {side}",
+                worst if contradicted else Outcome.PASS,
+                f"the identity of the {side} is {found}",
+            )
+        )
+    return rulings
+
+
+def _drop(
+    name: str, limit: float, metric: Metric | None, strict: Metric | None, alphas: Interval
+) -> Ruling:
+    rule = f"max-drop {name}={limit:g}"
+    if metric is None or strict is None or not metric.equivalence or not strict.equivalence:
+        return Ruling(rule, Outcome.INCONCLUSIVE, f"{name} has no interval here", limit=limit)
+    bounds = _Bounds(
+        found=0.0 - metric.delta if name == "accuracy" else metric.delta,
+        low=_worsening(strict.equivalence, name).low,
+        high=_worsening(metric.equivalence, name).high,
+    )
+    outcome = bounds.outcome(limit, metric.clusters)
+    needed = bounds.needed(limit, metric.n, alphas) if outcome is Outcome.INCONCLUSIVE else None
+    said = {
+        Outcome.FAIL: f"worse by {bounds.found:.3f}, at least {bounds.low:.3f}: above the limit",
+        Outcome.PASS: f"worse by {bounds.found:.3f}, at most {bounds.high:.3f}: below the limit",
+        Outcome.INCONCLUSIVE: f"worse by {bounds.found:.3f}, between {bounds.low:.3f} and "
+        f"{bounds.high:.3f}: {_undecided(needed, metric.clusters)}",
+    }[outcome]
+    return Ruling(
+        rule, outcome, said, limit, bounds.found, bounds.low, bounds.high, metric.n, needed
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """What was found, and the one-sided bounds: `low` for a failure, `high` for a pass."""
+
+    found: float
+    low: float
+    high: float
+
+    def outcome(self, limit: float, clusters: int) -> Outcome:
+        if clusters >= FEWEST_FOR_EQUIVALENCE:
+            if self.low > limit:
+                return Outcome.FAIL
+            if self.high < limit:
+                return Outcome.PASS
+        return Outcome.INCONCLUSIVE
+
+    def needed(self, limit: float, n: int, alphas: Interval) -> int | None:
+        """About how many tasks would decide, were the difference the one that was found."""
+        below = self.found < limit
+        half = self.high - self.found if below else self.found - self.low
+        alpha = alphas.high if below else alphas.low
+        return tasks_for_margin(n, self.found - limit, half, alpha=alpha, power=POWER)
+
+
+def _worsening(interval: Interval, name: str) -> Interval:
+    """The interval of how much worse the candidate is; higher accuracy is better, all else not."""
+    return Interval(-interval.high, -interval.low) if name == "accuracy" else interval
+
+
+def _undecided(needed: int | None, clusters: int) -> str:
+    if clusters < FEWEST_FOR_EQUIVALENCE:
+        return f"{clusters} independent tasks are too few to decide anything"
+    if needed is None:
+        return "what was found is the limit, and no number of tasks would decide"
+    return f"about {needed} tasks like these would decide"
+
+
+def _latency(pair: PairResult, strict: PairResult, limits: Limits, alphas: Interval) -> Ruling:
+    limit = limits.max_latency_ratio or math.inf
+    rule = f"max-latency-ratio {limit:g}"
+    found, sure = pair.latency, strict.latency
+    if found is None or sure is None or not found.one_sided or not sure.one_sided:
+        return Ruling(rule, Outcome.INCONCLUSIVE, "no ratio of latencies here", limit=limit)
+    ratio, low, high = found.ratio, sure.one_sided.low, found.one_sided.high
+    if found.warnings and not limits.trust_latency:
+        said = f"the seconds are not comparable: {found.warnings[0]}"
+        return Ruling(rule, Outcome.INCONCLUSIVE, said, limit, ratio, low, high, found.n)
+    # Ratios are judged where their intervals are symmetric.
+    bounds = _Bounds(*map(math.log, (ratio, low, high)))
+    outcome = bounds.outcome(math.log(limit), pair.clusters)
+    needed = None
+    if outcome is Outcome.INCONCLUSIVE:
+        needed = bounds.needed(math.log(limit), found.n, alphas)
+    said = {
+        Outcome.FAIL: f"takes {ratio:.2f} times as long, at least {low:.2f}: above the limit",
+        Outcome.PASS: f"takes {ratio:.2f} times as long, at most {high:.2f}: below the limit",
+        Outcome.INCONCLUSIVE: f"takes {ratio:.2f} times as long, between {low:.2f} and "
+        f"{high:.2f}: {_undecided(needed, pair.clusters)}",
+    }[outcome]
+    return Ruling(rule, outcome, said, limit, ratio, low, high, found.n, needed)

@@ -1,0 +1,147 @@
+"""`jevexp gate`: may this run replace its baseline? For scripts and CI, by exit status."""
+
+import argparse
+import difflib
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from rich.text import Text
+
+from jevexp.analysis.compare import compare
+from jevexp.analysis.gate import DROPS, GateResult, Limits, Outcome, judge
+from jevexp.analysis.metric import Options
+from jevexp.cli.choose_runs import add_runs, read_chosen
+from jevexp.cli.comparison_options import add_statistics
+from jevexp.cli.console import make_console, print_json
+from jevexp.cli.numbers import number
+from jevexp.errors import InputError
+
+STATUS = {Outcome.PASS: 0, Outcome.FAIL: 1, Outcome.INCONCLUSIVE: 3}
+_STYLE = {Outcome.PASS: "green", Outcome.FAIL: "red", Outcome.INCONCLUSIVE: "yellow"}
+
+
+def main(argv: Sequence[str]) -> int:
+    """Judge one run; 0 where every rule passes, 1 where one fails, 3 where one is undecided.
+
+    Raises:
+        InputError: there is no rule, or a bad one; or not one candidate and one baseline.
+    """
+    arguments = _parser().parse_args(argv)
+    limits = _limits(arguments)
+    if arguments.baseline is None:
+        raise InputError("--baseline: missing; name the run that this one is held to")
+    runs = read_chosen(arguments)
+    if len(runs) != 2:
+        raise InputError(
+            f"a gate judges one run against its baseline; found {len(runs) - 1} beside the baseline"
+        )
+    options = Options(alpha=arguments.alpha, draws=arguments.draws, seed=arguments.seed)
+    comparison = compare(runs, options)
+    strict = comparison
+    if limits.sampled > 1:
+        strict = compare(
+            runs,
+            Options(alpha=options.alpha / limits.sampled, draws=options.draws, seed=options.seed),
+        )
+    result = judge(comparison, strict, limits)
+    if arguments.json:
+        print_json(
+            {
+                "exit_status": STATUS[result.outcome],
+                "baseline": comparison.runs[0].path,
+                "candidate": comparison.runs[1].path,
+                "options": asdict(options),
+                **asdict(result),
+            }
+        )
+    else:
+        _print(result)
+    return STATUS[result.outcome]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="jevexp gate",
+        description="Hold one run to limits against a baseline. Exit status 0: every rule passes; "
+        "1: one fails; 3: one is inconclusive, and none fails.",
+    )
+    add_runs(parser)
+    parser.add_argument(
+        "--max-drop",
+        action="append",
+        default=[],
+        metavar="METRIC=LIMIT",
+        help="how much worse it may be in accuracy, brier or mae; may be given for each",
+    )
+    parser.add_argument(
+        "--max-latency-ratio",
+        type=number("above 0", lambda value: 0 < value < math.inf),
+        metavar="RATIO",
+        help="how many times as long it may take",
+    )
+    parser.add_argument(
+        "--min-coverage",
+        type=number("from 0 to 1", lambda value: 0 <= value <= 1),
+        default=1.0,
+        metavar="SHARE",
+        help="the least share of tasks that both sides must have attempted (default: all)",
+    )
+    parser.add_argument(
+        "--allow-contradicted",
+        action="store_true",
+        help="do not fail a run whose identity is contradicted",
+    )
+    parser.add_argument(
+        "--trust-latency",
+        action="store_true",
+        help="decide about latencies although the conditions differ",
+    )
+    parser.add_argument("--json", action="store_true", help="print the rulings as JSON")
+    add_statistics(parser)
+    return parser
+
+
+def _limits(arguments: argparse.Namespace) -> Limits:
+    drops: dict[str, float] = {}
+    for given in arguments.max_drop:
+        name, _, text = given.partition("=")
+        if name not in DROPS:
+            near = difflib.get_close_matches(name, DROPS, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(DROPS)}"
+            raise InputError(f"--max-drop: no such metric: {name!r}; {hint}")
+        if name in drops:
+            raise InputError(f"--max-drop: {name} is given twice; one limit a metric")
+        drops[name] = _limit(name, text)
+    limits = Limits(
+        drops,
+        arguments.max_latency_ratio,
+        arguments.min_coverage,
+        arguments.allow_contradicted,
+        arguments.trust_latency,
+    )
+    if not limits.sampled:
+        raise InputError("no rule: give --max-drop METRIC=LIMIT or --max-latency-ratio RATIO")
+    return limits
+
+
+def _limit(name: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise InputError(
+            f"--max-drop: {name}: expected a number from 0 such as {name}=0.02, found {text!r}"
+        )
+    return value
+
+
+def _print(result: GateResult) -> None:
+    console = make_console()
+    for ruling in result.rulings:
+        outcome = Text(f"{ruling.outcome.value:<13}", style=_STYLE[ruling.outcome])
+        console.print(Text.assemble(outcome, f"{ruling.rule}: {ruling.reason}"))
+    console.print(
+        Text.assemble(("gate: ", "bold"), Text(result.outcome.value, style=_STYLE[result.outcome]))
+    )
