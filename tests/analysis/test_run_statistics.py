@@ -96,16 +96,28 @@ def test_identity_fields_that_differ_are_marked_in_every_run(tmp_path: Path) -> 
     assert first.weights_bytes == 1000
 
 
-def test_runs_of_one_model_are_told_apart_by_number_and_by_what_was_set(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("caches", "names"),
+    [
+        (("f16", "q8_0"), ["gemma4_q4km cache_type_k=f16", "gemma4_q4km cache_type_k=q8_0"]),
+        # The same settings, and ones that no table has room for.
+        (("f16", "f16"), ["gemma4_q4km #1", "gemma4_q4km #2"]),
+        (("f16", "a" * 40), ["gemma4_q4km #1", "gemma4_q4km #2"]),
+    ],
+)
+def test_runs_of_one_model_are_told_apart_by_what_was_set_or_by_number(
+    tmp_path: Path, caches: tuple[str, str], names: list[str]
+) -> None:
     runs = []
-    for name, cache in (("a", "f16"), ("b", "q8_0")):
+    for name, cache in zip("ab", caches, strict=True):
         config = manifest(tmp_path).config.model_dump()
         config["overrides"] = ["dataset=demo", f"backend.server.cache_type_k={cache}"]
         runs.append(finished(tmp_path / name, TASKS, config=config))
     first, second = compare(runs, QUICK).runs
 
-    assert (first.label, second.label) == ("gemma4_q4km #1", "gemma4_q4km #2")
-    assert second.settings == {"backend.server.cache_type_k": "q8_0"}
+    assert [first.label, second.label] == names
+    differing = {"backend.server.cache_type_k": caches[1]} if caches[0] != caches[1] else {}
+    assert second.settings == differing
 
 
 def test_every_two_runs_have_one_cell_and_one_adjusted_p(tmp_path: Path) -> None:

@@ -16,3 +16,10 @@ def visible_lines(text: str) -> str:
 def shortened(text: str, most: int) -> str:
     """`text`, or its beginning and an ellipsis where it has more than `most` characters."""
     return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+
+
+def three_digits(value: float) -> str:
+    """A positive number for comparison with others: three digits, no exponent if it can be."""
+    if value >= 100:
+        return f"{value:.0f}"
+    return f"{value:#.3g}" if value >= 1e-4 else f"{value:.2e}"

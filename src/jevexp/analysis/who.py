@@ -1,6 +1,5 @@
 """Who the runs of a comparison are: short names, and the fields in which they differ."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,16 +8,36 @@ from jevexp.analysis.runs import FinishedRun
 from jevexp.evidence import Manifest
 from jevexp.identity import shown
 
+# A longer one would be cut in plots and tables.
+_LONGEST_LABEL = 32
+
 
 def labels(runs: Sequence[FinishedRun]) -> list[str]:
-    """The model's name for each run; numbered where several runs share it."""
-    names = [str(run.manifest.model.declared["name"]) for run in runs]
-    total, seen = Counter(names), Counter[str]()
-    found = []
-    for name in names:
-        seen[name] += 1
-        found.append(name if total[name] == 1 else f"{name} #{seen[name]}")
+    """The model's name for each run; where several share it, with what differs between them.
+
+    What differs are the overrides, as in `fake accuracy=0.9`; where they do not tell the runs
+    apart, or are too long, the runs are numbered.
+    """
+    found = [str(run.manifest.model.declared["name"]) for run in runs]
+    same: dict[str, list[int]] = {}
+    for index, name in enumerate(found):
+        same.setdefault(name, []).append(index)
+    for name, places in same.items():
+        if len(places) > 1:
+            for place, words in zip(places, _apart([runs[at] for at in places]), strict=True):
+                found[place] = f"{name} {words}"
     return found
+
+
+def _apart(runs: Sequence[FinishedRun]) -> list[str]:
+    """What tells apart runs of models of one name."""
+    said = [
+        ", ".join(f"{field.rpartition('.')[2]}={value}" for field, value in settings.items())
+        for settings in differing_settings(runs)
+    ]
+    fits = all(said) and max(map(len, said)) <= _LONGEST_LABEL
+    numbers = [f"#{number}" for number in range(1, len(runs) + 1)]
+    return said if fits and len(set(said)) == len(said) else numbers
 
 
 def differing_settings(runs: Sequence[FinishedRun]) -> list[dict[str, str]]:

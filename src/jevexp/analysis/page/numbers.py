@@ -9,6 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from jevexp.analysis.text import three_digits
 from jevexp.domain.json import dumps
 
 _DATA = Markup('<data value="{}" data-at="{}"{}>{}</data>')
@@ -78,12 +79,12 @@ def probability(place: Place) -> Markup:
 
 def seconds(place: Place) -> Markup:
     """Seconds, three digits of them."""
-    return _data(place, "" if place.raw is None else f"{_three_digits(place.raw)}\u202fs")
+    return _data(place, "" if place.raw is None else f"{three_digits(place.raw)}\u202fs")
 
 
 def ratio(place: Place) -> Markup:
     """How many times as much."""
-    return _data(place, "" if place.raw is None else f"{_three_digits(place.raw)}\u202f×")
+    return _data(place, "" if place.raw is None else f"{three_digits(place.raw)}\u202f×")
 
 
 def megabytes(place: Place) -> Markup:
@@ -100,13 +101,6 @@ def dollars(place: Place) -> Markup:
 def plain(place: Place) -> Markup:
     """A setting, as short as it can be written."""
     return _data(place, "" if place.raw is None else f"{place.raw:g}")
-
-
-def _three_digits(value: float) -> str:
-    """Without an exponent: a person compares these numbers."""
-    if value >= 100:
-        return f"{value:.0f}"
-    return f"{value:#.3g}" if value >= 1e-4 else f"{value:.2e}"
 
 
 def _data(place: Place, text: str, *, scale: str | None = None) -> Markup:

@@ -10,6 +10,7 @@ from jevexp.analysis.plots.plot import Cell, Panel, Plot
 from jevexp.analysis.plots.rows import Line, draw_lines, height, margins
 from jevexp.analysis.plots.scales import logarithmic
 from jevexp.analysis.plots.style import CANDIDATE, MUTED, VERDICTS
+from jevexp.analysis.text import three_digits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -112,7 +113,7 @@ def _said(metric: Metric, *, alone: bool) -> str:
 def _latency(comparison: Comparison, timed: Sequence[tuple[PairResult, LatencyRatio]]) -> Panel:
     lines = [
         Line(comparison.runs[pair.candidate].label, found.ratio, found.interval, CANDIDATE,
-             f"{found.ratio:.3g} ×")
+             f"{three_digits(found.ratio)} ×")
         for pair, found in timed
     ]  # fmt: skip
     ends = [end for _, found in timed for end in (found.ratio, *(found.interval or ()))]

@@ -8,6 +8,7 @@ from jevexp.analysis.plots.plot import Cell, Panel, Plot, color_of
 from jevexp.analysis.plots.rows import Line, draw_lines, height, margins
 from jevexp.analysis.plots.scales import logarithmic
 from jevexp.analysis.statistics.interval import Interval
+from jevexp.analysis.text import three_digits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,7 +48,7 @@ def _line(run: RunStatistics, found: LatencySummary, color: str) -> Line:
     median = found.median.value
     middle = Interval(found.quantiles[5], found.quantiles[95])
     dots = [found.quantiles[percentile] for percentile in _TWENTIETHS]
-    return Line(run.label, median, middle, color, f"{median:.3g} s", dots)
+    return Line(run.label, median, middle, color, f"{three_digits(median)} s", dots)
 
 
 def _drawing(lines: Sequence[Line]) -> "Callable[[Axes], None]":

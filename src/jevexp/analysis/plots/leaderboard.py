@@ -6,6 +6,7 @@ from jevexp.analysis.comparison import Comparison, Estimate, RunStatistics
 from jevexp.analysis.names import LATENCY, METRICS, PARAPHRASES, Named
 from jevexp.analysis.plots.plot import Cell, Panel, Plot, color_of
 from jevexp.analysis.plots.rows import Line, draw_lines, height, margins
+from jevexp.analysis.text import three_digits
 
 COLUMNS = ("metric", "rank", "run", "label", "value", "low", "high", "n", "clusters")
 # Accuracy and agreement are shares: the whole of what is possible is shown.
@@ -57,14 +58,13 @@ def _row(metric: Named, rank: int, run: RunStatistics, found: Estimate) -> Seque
 
 
 def _panel(comparison: Comparison, metric: Named, ranked: Ranked) -> Panel:
-    text = "{:.3g} s" if metric is LATENCY else "{:.3f}"
     lines = [
         Line(
             run.label,
             found.value,
             found.interval,
             color_of(comparison.runs, index),
-            text.format(found.value),
+            _text(metric, found.value),
         )
         for index, run, found in ranked
     ]
@@ -79,3 +79,7 @@ def _panel(comparison: Comparison, metric: Named, ranked: Ranked) -> Panel:
         lambda axes: draw_lines(axes, lines, label=metric.unit, limits=(0, limit)),
         margins=margins(len(lines)),
     )
+
+
+def _text(metric: Named, value: float) -> str:
+    return f"{three_digits(value)} s" if metric is LATENCY else f"{value:.3f}"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 # With more runs than this a name stands beside its line and not above it.
 _ROOMY = 10
-_ROW = 40
+_ROW = 44
 _COMPACT_ROW = 17
 _NAME = 120
 _LETTER = 6.6
@@ -80,7 +80,7 @@ def draw_lines(
     if origin is not None:
         axes.axvline(origin, color=MUTED, linewidth=1)
     for place, line in enumerate(lines):
-        _draw_line(axes, line, place + (0.22 if roomy else 0))
+        _draw_line(axes, line, place + (0.17 if roomy else 0))
         if roomy:
             _name_above(axes, line, place)
         else:
@@ -107,7 +107,7 @@ def _name_above(axes: "Axes", line: Line, place: float) -> None:
     # The lines of the grid do not run through the letters.
     box = {"facecolor": PAPER, "edgecolor": "none", "pad": 1.5}
     common: dict[str, Any] = {"va": "center", "fontsize": TEXT, "clip_on": False, "bbox": box}
-    above = place - 0.18
+    above = place - 0.17
     axes.text(0, above, name, transform=axes.get_yaxis_transform(), color=INK, **common)
     axes.text(
         1, above, line.text, transform=axes.get_yaxis_transform(), color=line.color, ha="right",
