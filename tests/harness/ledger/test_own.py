@@ -98,9 +98,9 @@ def test_a_row_is_in_the_shared_ledger_before_it_is_kept(
     monkeypatch.setattr(os, "fsync", watched)
     for _ in range(2):
         ledger.settle(ledger.reserve(0.25, META), 0.125, BASIS)
-    # The cap twice, then each row first here and then there.
+    # The cap here and then there, and so each row.
     assert lengths == [
-        (0, 0), (0, 0), (1, 0), (1, 1), (2, 1), (2, 2), (3, 2), (3, 3), (4, 3), (4, 4),
+        (0, 0), (1, 0), (1, 0), (1, 1), (2, 1), (2, 2), (3, 2), (3, 3), (4, 3), (4, 4),
     ]  # fmt: skip
 
 

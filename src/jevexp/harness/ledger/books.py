@@ -13,6 +13,10 @@ class LedgerError(Exception):
     """The ledger cannot be used as asked; nothing was written unless a subclass says so."""
 
 
+class LedgerUnavailable(LedgerError):
+    """The ledger could not be reached in time; whether the last change was written is unknown."""
+
+
 class CapReached(LedgerError):
     """The reservation would pass the cap; nothing was written and no request may be sent."""
 
@@ -32,7 +36,7 @@ class Books:
         self.first_cap_usd: float | None = None
         self.charged = Fraction(0)
         self._open: dict[str, float] = {}
-        self._settled: dict[str, float] = {}
+        self._settled: set[str] = set()
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Take in one row; an event of an unknown kind changes nothing.
@@ -60,12 +64,6 @@ class Books:
             raise LedgerError(f"reservation {reservation_id} is {state}")
         return self._open[reservation_id]
 
-    def came_to(self, reservation_id: str) -> float:
-        """What a reservation is charged now, in US dollars: in full while it is open."""
-        if reservation_id in self._open:
-            return self._open[reservation_id]
-        return self._settled[reservation_id]
-
     def _reserve(self, reservation_id: str, reserved_usd: float) -> None:
         if reservation_id in self._open or reservation_id in self._settled:
             raise LedgerError(f"reservation {reservation_id} occurs twice")
@@ -76,7 +74,7 @@ class Books:
         if reservation_id not in self._open:
             raise LedgerError(f"reservation {reservation_id} is settled but not open")
         self.charged += Fraction(charged_usd) - Fraction(self._open.pop(reservation_id))
-        self._settled[reservation_id] = charged_usd
+        self._settled.add(reservation_id)
 
 
 def check_fits(charged: Fraction, wanted_usd: float, cap_usd: float) -> None:

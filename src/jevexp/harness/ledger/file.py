@@ -5,35 +5,28 @@ itself with `flock`, so that they exclude each other, and both keep an unsettled
 charged: a request that was in flight when its process died may have cost money.
 """
 
-import errno
-import fcntl
 import os
 import threading
 import time
-import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from fractions import Fraction
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Self
 
 from jevexp.domain.json import loads
-from jevexp.harness.ledger.books import (
-    Books,
-    LedgerError,
-    amount,
-    check_charge,
-    check_fits,
-)
+from jevexp.harness.ledger.base import BaseLedger
+from jevexp.harness.ledger.books import Books, LedgerError, check_fits
+from jevexp.harness.ledger.lock import lock, unlock
 from jevexp.harness.ledger.own import OwnRows
-from jevexp.harness.ledger.rows import Row, append, cap_row, reserve_row, settle_row
+from jevexp.harness.ledger.rows import Row, append, cap_row
+from jevexp.harness.ledger.sessions import Session
+from jevexp.untrusted.files import MAX_LINE_BYTES
 
-_POLL_S = 0.005
 # How every row begins, ours and the pinned harness's.
 _ROW_START = b'{"event"'
+_PART_BYTES = 1 << 20
 
 
-class FileLedger:
+class FileLedger(BaseLedger):
     """One open ledger file.
 
     The lower of the file's first cap and `cap_usd` is in force: a later run can lower the cap for
@@ -45,7 +38,7 @@ class FileLedger:
         cap_usd: this run's cap in US dollars.
         now: seconds since the epoch, for the rows' `ts`.
         lock_timeout_s: how long another process may hold the lock.
-        own_rows: where this run's rows are kept as well; closed with the ledger.
+        own_rows: where this run's rows are kept as well, if the file is shared; closed with it.
         read_only: only look; the file has to exist, and nothing in it is mended.
 
     Raises:
@@ -62,11 +55,9 @@ class FileLedger:
         own_rows: OwnRows | None = None,
         read_only: bool = False,
     ) -> None:
+        super().__init__(cap_usd, now=now, own_rows=own_rows)
         self.path = path
-        self._own_cap = amount(cap_usd)
-        self._now = now
         self._lock_timeout_s = lock_timeout_s
-        self._own_rows = own_rows
         self._read_only = read_only
         # Threads share one open file, between which its lock makes no difference.
         self._turn = threading.Lock()
@@ -75,69 +66,19 @@ class FileLedger:
         self._position = 0
         self._lines = 0
         self._books = Books()
-        self._own: set[str] = set()
         try:
-            self.catch_up()
+            with self._locked():
+                if own_rows:
+                    _keep_session(path, self._session)
         except LedgerError:
             self.close()
             raise
-
-    @property
-    def cap_usd(self) -> float:
-        """The cap in force, in US dollars."""
-        first = self._books.first_cap_usd
-        return self._own_cap if first is None else min(first, self._own_cap)
 
     @property
     def charged_usd(self) -> float:
         """Settled charges plus open reservations of all runs, in US dollars."""
         with self._locked():
             return float(self._books.charged)
-
-    @property
-    def charged_here_usd(self) -> float:
-        """What reservations made through this object came to, open ones in full, in US dollars."""
-        with self._turn:
-            came_to = (Fraction(self._books.came_to(one)) for one in self._own)
-            return float(sum(came_to, Fraction(0)))
-
-    def reserve(self, amount_usd: float, meta: Mapping[str, Any]) -> str:
-        """Set an amount aside and return the reservation's id.
-
-        Raises:
-            CapReached: it would pass the cap.
-            LedgerError: not a finite, non-negative amount, or the file is damaged.
-        """
-        wanted = amount(amount_usd)
-        reservation_id = uuid.uuid4().hex
-        with self._locked():
-            if self._books.first_cap_usd is None:
-                self._append(cap_row(self._own_cap, self._now()))
-            if self._own_rows:
-                self._own_rows.begin(self.cap_usd, self._now())
-            check_fits(self._books.charged, wanted, self.cap_usd)
-            row = reserve_row(reservation_id, wanted, self._now(), meta)
-            self._append(row)
-            self._own.add(reservation_id)
-        if self._own_rows:
-            self._own_rows.keep(row)
-        return reservation_id
-
-    def settle(self, reservation_id: str, charged_usd: float, meta: Mapping[str, Any]) -> None:
-        """Replace a reservation by what was really charged.
-
-        Raises:
-            Overcharged: the charge is above the reservation; the row was written.
-            LedgerError: no such open reservation, or not a finite, non-negative amount.
-        """
-        charged = amount(charged_usd)
-        with self._locked():
-            reserved = self._books.reserved(reservation_id)
-            row = settle_row(reservation_id, charged, self._now(), meta)
-            self._append(row)
-        if self._own_rows and reservation_id in self._own:
-            self._own_rows.keep(row)
-        check_charge(reserved, charged)
 
     def adopt(self, reservation_id: str) -> None:
         """Count a reservation as made through this object.
@@ -147,8 +88,7 @@ class FileLedger:
         Raises:
             LedgerError: the file is damaged.
         """
-        with self._turn:
-            self._own.add(reservation_id)
+        self._own.adopt(reservation_id)
         self.catch_up()
 
     def catch_up(self) -> None:
@@ -160,46 +100,55 @@ class FileLedger:
         with self._locked():
             pass
 
-    def close(self) -> None:
-        """Close the file; open reservations stay charged."""
+    def rows(self) -> Iterator[Row]:
+        """Every row that is in the file now, one after the other."""
+        self.catch_up()
+        with self.path.open("rb") as file:
+            for _ in range(self._lines):
+                if line := file.readline().strip():
+                    yield loads(line)
+
+    def sessions(self) -> dict[str, Session]:
+        """The sessions that are known, by their ids."""
+        path = _sessions_path(self.path)
+        found = {}
+        for line in path.read_bytes().splitlines() if path.exists() else ():
+            # What a killed process left in the middle of a line is nobody's session.
+            with suppress(ValueError, KeyError, TypeError):
+                session = Session.of(loads(line))
+                found[session.id] = session
+        return found
+
+    def _close(self) -> None:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
-        if self._own_rows:
-            self._own_rows.close()
 
-    def __enter__(self) -> Self:
-        return self
+    def _first_cap_usd(self) -> float | None:
+        return self._books.first_cap_usd
 
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
+    def _write_reservation(self, row: Row) -> None:
+        with self._locked():
+            if self._books.first_cap_usd is None:
+                self._append(cap_row(self._own_cap, row["ts"]))
+            check_fits(self._books.charged, row["reserved_usd"], self.cap_usd)
+            self._append(row)
+
+    def _write_settlement(self, row: Row) -> float:
+        with self._locked():
+            reserved = self._books.reserved(row["reservation_id"])
+            self._append(row)
+        return reserved
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
         with self._turn:
-            self._lock()
+            lock(self._file, self.path, self._lock_timeout_s)
             try:
                 self._read_on()
                 yield
             finally:
-                fcntl.flock(self._file, fcntl.LOCK_UN)
-
-    def _lock(self) -> None:
-        deadline = time.monotonic() + self._lock_timeout_s
-        while True:
-            try:
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                if error.errno not in (errno.EAGAIN, errno.EACCES):
-                    raise LedgerError(f"{self.path}: cannot be locked: {error.strerror}") from error
-                if time.monotonic() > deadline:
-                    raise LedgerError(
-                        f"{self.path}: another process has held the lock for "
-                        f"{self._lock_timeout_s:g} s"
-                    ) from error
-                time.sleep(_POLL_S)
-            else:
-                return
+                unlock(self._file)
 
     def _read_on(self) -> None:
         """Read what others appended since the last look."""
@@ -208,20 +157,22 @@ class FileLedger:
             return
         if size < self._position:
             raise LedgerError(f"{self.path}: has become shorter; a ledger only grows")
-        *complete, torn = self._bytes_until(size).split(b"\n")
-        for line in complete:
-            self._read(line)
+        torn = b""
+        for part in self._parts(size):
+            *complete, torn = (torn + part).split(b"\n")
+            for line in complete:
+                self._read(line)
+            if len(torn) > MAX_LINE_BYTES:
+                raise LedgerError(f"{self.path}:{self._lines + 1}: not a ledger row: too long")
         if torn:
             self._mend(torn)
 
-    def _bytes_until(self, size: int) -> bytes:
+    def _parts(self, size: int) -> Iterator[bytes]:
         """The bytes from the current position on; all of them, or a short read looks torn."""
-        data = bytearray()
-        while part := os.pread(
-            self._file, size - self._position - len(data), self._position + len(data)
-        ):
-            data += part
-        return bytes(data)
+        position = self._position
+        while part := os.pread(self._file, min(size - position, _PART_BYTES), position):
+            yield part
+            position += len(part)
 
     def _mend(self, torn: bytes) -> None:
         """Deal with a last line without its end, which a dying process left behind.
@@ -261,7 +212,30 @@ class FileLedger:
             raise LedgerError(f"{place}: not a ledger row: {error}") from error
         self._lines += 1
         self._position += len(line) + 1
-        if self._own_rows and row and row.get("reservation_id") in self._own:
-            # The pinned harness wrote it, for a reservation that was adopted.
-            self._own_rows.begin(self.cap_usd, self._now())
-            self._own_rows.keep(row)
+        if row:
+            self._note(row)
+
+    def _note(self, row: Row) -> None:
+        """Keep a row of an adopted reservation, which the pinned harness wrote."""
+        if row.get("reservation_id") not in self._own:
+            return
+        if row["event"] == "reserve":
+            self._own.begin(self.cap_usd, row["ts"])
+            self._own.reserved(row)
+        elif row["event"] == "settle":
+            self._own.settled(row)
+
+
+def _sessions_path(ledger: Path) -> Path:
+    return ledger.with_name(f"{ledger.name}.sessions")
+
+
+def _keep_session(ledger: Path, session: Session) -> None:
+    """Note who is about to reserve; the ledger is locked meanwhile."""
+    file = os.open(
+        _sessions_path(ledger), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644
+    )
+    try:
+        append(file, session.fields(), ledger)
+    finally:
+        os.close(file)
