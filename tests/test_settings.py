@@ -175,6 +175,22 @@ def test_an_unknown_option_comes_with_the_nearest_right_one(group: str, near: st
         ({"tracking__uri": "mlruns"}, "tracking.uri: "),
         ({"tracking__uri": "https://me:pw@host"}, "tracking.uri: holds a password"),
         ({"tracking__timeout_s": 0}, "tracking.timeout_s: input should be greater than 0"),
+        (
+            {"caps__ledger": "a", "caps__ledger_url": "sqlite:///b"},
+            "caps.ledger_url: give either a file, ledger, or a database, ledger_url",
+        ),
+        ({"caps__ledger_url": "mysql://u@h/d"}, "caps.ledger_url: expected sqlite:///FILE or"),
+        ({"caps__ledger_url": "sqlite:///"}, "caps.ledger_url: expected sqlite:///FILE or"),
+        ({"caps__ledger_url": "sqlite:///:memory:"}, "caps.ledger_url: expected sqlite:///FILE"),
+        ({"caps__ledger_url": "postgresql://u@h"}, "caps.ledger_url: expected sqlite:///FILE or"),
+        (
+            {"caps__ledger_password_env": "PASSWORD"},
+            "caps.ledger_password_env: only ledger_url takes a password",
+        ),
+        (
+            {"caps__ledger_url": "sqlite:///b", "harness__name": "upstream"},
+            "caps.ledger_url: the pinned harness keeps its ledger in a file",
+        ),
         ({"caps": None}, "caps: "),
         ({"caps": [1]}, "caps: "),
     ],
@@ -183,6 +199,21 @@ def test_a_wrong_value_is_refused_by_field_finding_and_way_out(
     changes: dict[str, Any], line: str
 ) -> None:
     assert why_not(**changes).startswith(line)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me:hunter2@host/db",
+        "postgresql://me:hunter2@host:5432/db?x=1",
+        "postgresql://host/db?user=me&password=hunter2",
+        "mysql://me:hunter2@host/db",
+    ],
+)
+def test_a_password_in_a_ledgers_address_is_refused_and_not_repeated(url: str) -> None:
+    said = why_not(caps__ledger_url=url)
+    assert said.startswith("caps.ledger_url: holds a password")
+    assert "hunter2" not in said
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])

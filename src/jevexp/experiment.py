@@ -20,14 +20,15 @@ from jevexp.evidence.files import sync_directory
 from jevexp.evidence.manifest import FingerprintEntry
 from jevexp.evidence.runlog import run_log
 from jevexp.harness import (
-    FileLedger,
+    FilePlace,
     Harness,
     Ledger,
     LedgerError,
-    OwnRows,
+    Place,
     RunOutcome,
     SessionModel,
     Tariff,
+    database_place,
     make_harness,
 )
 from jevexp.harness.interrupts import Interrupted, Interrupts
@@ -38,7 +39,7 @@ from jevexp.identity import (
     observe,
     reconcile,
 )
-from jevexp.settings import Settings
+from jevexp.settings import Caps, Settings
 from jevexp.tracking import make_tracker
 from jevexp.untrusted.console import SafeConsole
 
@@ -78,9 +79,13 @@ class Launch:
     sweep: Path | None = None
     overrides: tuple[str, ...] = ()
 
-    def ledger(self, configured: str | None) -> Path:
-        """The ledger's path: as configured, else inside the sweep or the run."""
-        return Path(configured) if configured else (self.sweep or self.directory) / LEDGER
+    def ledger(self, caps: Caps) -> Place:
+        """Where the ledger is: as configured, else inside the sweep or the run."""
+        return _configured_ledger(caps) or FilePlace(
+            (self.sweep or self.directory) / LEDGER,
+            on_network=caps.ledger_on_network,
+            shared=self.sweep is not None,
+        )
 
 
 class Observer(Protocol):
@@ -160,10 +165,22 @@ def check_ledger(settings: Settings) -> tuple[float, float]:
         InputError: the configured ledger exists and cannot be used.
     """
     caps = settings.caps
-    if caps.ledger is None or not Path(caps.ledger).exists():
+    place = _configured_ledger(caps)
+    if place is None:
         return caps.cap_usd, 0.0
-    with _open_ledger(Path(caps.ledger), caps.cap_usd, read_only=True) as ledger:
+    place.check()
+    if not place.exists:
+        return caps.cap_usd, 0.0
+    with place.open(caps.cap_usd, read_only=True) as ledger:
         return ledger.cap_usd, ledger.charged_usd
+
+
+def _configured_ledger(caps: Caps) -> Place | None:
+    if caps.ledger_url is not None:
+        return database_place(caps.ledger_url, caps.ledger_password_env)
+    if caps.ledger is not None:
+        return FilePlace(Path(caps.ledger).absolute(), on_network=caps.ledger_on_network)
+    return None
 
 
 def run(
@@ -202,7 +219,7 @@ def _journal(plan: Plan, launch: Launch, directory: RunDirectory) -> Journal:
         plan.settings,
         plan.dataset,
         requested=len(plan.tasks),
-        ledger=launch.ledger(plan.settings.caps.ledger),
+        ledger=launch.ledger(plan.settings.caps),
         sweep=launch.sweep.name if launch.sweep else None,
         overrides=launch.overrides,
         harness=plan.harness.describe(),
@@ -269,9 +286,15 @@ class _Attempt:
     def _open_ledger(self) -> Ledger:
         """The ledger in force; one that is shared leaves this run's rows in the directory too."""
         caps = self.plan.settings.caps
-        path = self.launch.ledger(caps.ledger)
         own = self.directory.path / LEDGER
-        return _open_ledger(path, self.plan.cap_usd, own_rows=own if path != own else None)
+        place = self.launch.ledger(caps)
+        shared = str(place) != str(own)
+        ledger = place.open(self.plan.cap_usd, own_rows=own if shared else None)
+        # A row is only as durable as the name of its file.
+        sync_directory(own.parent)
+        if shared and isinstance(place, FilePlace):
+            sync_directory(place.path.parent)
+        return ledger
 
     def _identify(self, description: dict[str, Any]) -> SessionModel | None:
         """Note who answers; the model that every answer must come from, None where any may.
@@ -328,25 +351,6 @@ def _complete(plan: Plan, directory: RunDirectory, journal: Journal, ending: End
 def _tariff(settings: Settings, cost_basis: str | None) -> Tariff:
     pricing = settings.pricing
     return Tariff(pricing.input_per_m, pricing.output_per_m, cost_basis or pricing.basis)
-
-
-def _open_ledger(
-    path: Path, cap_usd: float, *, own_rows: Path | None = None, read_only: bool = False
-) -> FileLedger:
-    try:
-        if read_only:
-            return FileLedger(path, cap_usd, read_only=True)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        kept = OwnRows(own_rows) if own_rows else None
-        ledger = FileLedger(path, cap_usd, own_rows=kept)
-        # A row is only as durable as its file's name.
-        for file in filter(None, (path, own_rows)):
-            sync_directory(file.parent)
-    except LedgerError as error:
-        raise InputError(f"caps.ledger: {error}") from error
-    except OSError as error:
-        raise InputError(f"caps.ledger: {path}: {error.strerror}") from error
-    return ledger
 
 
 def _read_charges(ledger: Ledger, journal: Journal) -> None:

@@ -13,7 +13,7 @@ from jevexp.cli.console import make_console
 from jevexp.cli.paths import check_paths
 from jevexp.datasets import FileState, file_state, load_dataset
 from jevexp.experiment import check_ledger
-from jevexp.settings import Settings
+from jevexp.settings import Caps, Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +124,10 @@ def _choices(settings: Settings) -> str:
     return "\n".join(f"{group} {name}" for group, name in chosen.items())
 
 
+def _has_ledger(caps: Caps) -> bool:
+    return caps.ledger is not None or caps.ledger_url is not None
+
+
 def _faults(estimates: Sequence[Estimate], *, shared: bool) -> list[str]:
     """Why runs cannot succeed; the runs of a sweep share one cap unless they name ledgers."""
     faults = [
@@ -132,7 +136,7 @@ def _faults(estimates: Sequence[Estimate], *, shared: bool) -> list[str]:
         for index, one in enumerate(estimates)
         if one.impossible
     ]
-    certain = [one for one in estimates if one.certain and one.settings.caps.ledger is None]
+    certain = [one for one in estimates if one.certain and not _has_ledger(one.settings.caps)]
     total = sum(one.reservation_usd for one in certain)
     cap = min((one.left_usd for one in certain), default=0.0)
     if shared and not faults and total > cap + 1e-9:

@@ -2,14 +2,13 @@
 
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from jevexp.backends.proxy import named_proxy
 from jevexp.datasets import LoadedDataset
 from jevexp.domain.record import Record
 from jevexp.errors import InputError
-from jevexp.evidence.directory import RunDirectory
+from jevexp.evidence.directory import LEDGER, RunDirectory
 from jevexp.evidence.manifest import (
     Config,
     Counts,
@@ -49,7 +48,7 @@ class Journal:
         dataset: LoadedDataset,
         *,
         requested: int,
-        ledger: Path,
+        ledger: object,
         sweep: str | None,
         overrides: tuple[str, ...],
         harness: dict[str, Any],
@@ -74,7 +73,7 @@ class Journal:
         )
         self._ledger = LedgerEntry(
             path=str(ledger),
-            shared=ledger.parent != directory.path,
+            shared=str(ledger) != str(directory.path / LEDGER),
             cap_usd=settings.caps.cap_usd,
             charged_by_run_usd=0.0,
             charged_usd=0.0,

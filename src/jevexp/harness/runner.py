@@ -1,5 +1,6 @@
 """Puts tasks to a provider, one after the other, exactly as the benchmark's protocol says."""
 
+import logging
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
@@ -10,10 +11,12 @@ from jevexp.domain.record import Record
 from jevexp.domain.task import Task
 from jevexp.harness.attempt import Attempts, Evidence
 from jevexp.harness.interrupts import Interrupts
-from jevexp.harness.ledger import CapReached, Ledger, Overcharged
+from jevexp.harness.ledger import CapReached, Ledger, LedgerUnavailable, Overcharged
 from jevexp.harness.session import SessionModel
 from jevexp.harness.stops import StopReason, StopRules
 from jevexp.harness.tariff import Tariff
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,9 @@ class Runner:
                 record = self._attempt(task)
             except CapReached:
                 return RunOutcome(attempted, StopReason.CAP_REACHED)
+            except LedgerUnavailable as error:
+                log.error("%s", error)
+                return RunOutcome(attempted, StopReason.LEDGER_UNAVAILABLE)
             except Overcharged:
                 return RunOutcome(attempted, StopReason.OVERCHARGED)
             attempted += 1

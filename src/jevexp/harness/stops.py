@@ -21,6 +21,7 @@ class StopReason(StrEnum):
     RATE_LIMITED = "rate_limited"
     FAILURES_IN_A_ROW = "failures_in_a_row"
     IDENTITY_CHANGED = "identity_changed"
+    LEDGER_UNAVAILABLE = "ledger_unavailable"
 
 
 class StopRules:

@@ -1,20 +1,26 @@
 """How a run is bounded, priced and run."""
 
 from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
-from jevexp.settings.base import Model, Name, Usd
+from jevexp.settings.base import EnvironmentVariable, Model, Name, Usd
+
+DATABASES = ("sqlite:///", "postgresql://", "postgresql+psycopg://")
 
 
 class Caps(Model):
-    """What a run may spend. `ledger` null: inside the run or the sweep."""
+    """What a run may spend. `ledger` and `ledger_url` null: inside the run or the sweep."""
 
     name: Name
     cap_usd: Usd
     reserve_usd: Usd
     limit: Annotated[int, Field(ge=1)] | None
     ledger: str | None
+    ledger_on_network: bool
+    ledger_url: str | None
+    ledger_password_env: EnvironmentVariable | None
     reason: str | None
 
     @model_validator(mode="after")
@@ -22,6 +28,37 @@ class Caps(Model):
         if self.reserve_usd == 0 and not self.reason:
             raise ValueError("reason: reserving nothing needs a reason, which the manifest keeps")
         return self
+
+    @model_validator(mode="after")
+    def _one_ledger(self) -> Self:
+        if self.ledger_url is None:
+            if self.ledger_password_env is not None:
+                raise ValueError("ledger_password_env: only ledger_url takes a password")
+            return self
+        if self.ledger is not None:
+            raise ValueError("ledger_url: give either a file, ledger, or a database, ledger_url")
+        check_ledger_url(self.ledger_url)
+        return self
+
+
+def check_ledger_url(url: str) -> None:
+    """Refuse an address that is none, or that holds a password.
+
+    Raises:
+        ValueError: the message begins with `ledger_url`, as our validators' messages do.
+    """
+    # Not shown in any of these: what makes it wrong may be a password.
+    parts = urlsplit(url)
+    if parts.password is not None or "password" in parts.query.lower():
+        raise ValueError(
+            "ledger_url: holds a password, which would get into files; give the name of an "
+            "environment variable that holds it in ledger_password_env"
+        )
+    named = parts.path.strip("/") and not parts.path.startswith("/:memory:")
+    if not url.startswith(DATABASES) or not named:
+        raise ValueError(
+            "ledger_url: expected sqlite:///FILE or postgresql://[USER@]HOST[:PORT]/DATABASE"
+        )
 
 
 class Pricing(Model):

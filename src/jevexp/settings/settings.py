@@ -57,6 +57,15 @@ class Settings(Model):
             )
         return self
 
+    @model_validator(mode="after")
+    def _file_for_the_pinned_harness(self) -> Self:
+        if self.harness.name == "upstream" and self.caps.ledger_url is not None:
+            raise ValueError(
+                "caps.ledger_url: the pinned harness keeps its ledger in a file; set caps.ledger, "
+                "or harness=native"
+            )
+        return self
+
     def resolved(self) -> dict[str, Any]:
         """The configuration as plain JSON, every default filled in."""
         return self.model_dump(mode="json")

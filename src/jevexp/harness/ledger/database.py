@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, insert, select, update
-from sqlalchemy import Row as Found
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
 
@@ -54,7 +54,7 @@ class DatabaseLedger(BaseLedger):
         now: seconds since the epoch, for the rows' `ts`.
         timeout_s: how long a database that does not answer, or a lock, is waited for.
         own_rows: where this run's rows are kept as well; closed with the ledger.
-        read_only: only look; the tables have to be there.
+        read_only: only look; where there are no tables the ledger is empty, and stays so.
 
     Raises:
         LedgerUnavailable: the database cannot be reached.
@@ -78,6 +78,8 @@ class DatabaseLedger(BaseLedger):
         self._turn = threading.Lock()
         self._database = connect(url)
         self._known_cap: float | None = None
+        self._reached = True
+        self._is_there = True
         try:
             # The first time, waiting would only hide a wrong address.
             self._change(self._look if read_only else self._create, timeout_s=0.0)
@@ -89,17 +91,23 @@ class DatabaseLedger(BaseLedger):
     @property
     def charged_usd(self) -> float:
         """Settled charges plus open reservations of all runs, in US dollars."""
-        return float(self._change(_read_totals).charged)
+        if not self._is_there:
+            return 0.0
+        found = self._change(_read_totals)
+        self._known_cap = found.cap_usd
+        return float(found.charged)
 
     def rows(self) -> Iterator[Row]:
         """Every row that is there now, in the order they were written, in the file's format."""
-        last = 0
-        while found := self._change(lambda connection: _read_rows(connection, last)):
+        found = self._change(partial(_read_rows, after=0)) if self._is_there else []
+        while found:
             yield from map(_as_row, found)
-            last = found[-1].seq
+            found = self._change(partial(_read_rows, after=found[-1].seq))
 
     def sessions(self) -> dict[str, Session]:
         """The sessions that are known, by their ids."""
+        if not self._is_there:
+            return {}
         found = self._change(lambda connection: connection.execute(select(sessions.c.fields)).all())
         known = (Session.of(loads(fields)) for (fields,) in found)
         return {session.id: session for session in known}
@@ -120,11 +128,13 @@ class DatabaseLedger(BaseLedger):
         self._known_cap = _read_totals(connection).cap_usd
 
     def _look(self, connection: Connection) -> None:
-        if not schema.exists(connection):
-            raise LedgerError(f"{self._place}: holds no ledger")
-        self._known_cap = _read_totals(connection).cap_usd
+        self._is_there = schema.exists(connection)
+        if self._is_there:
+            self._known_cap = _read_totals(connection).cap_usd
 
     def _write_reservation(self, row: Row) -> None:
+        self._check_writable()
+
         def reserve(connection: Connection) -> CapReached | None:
             found = _lock_totals(connection)
             if _find(connection, row["reservation_id"], "reserve") is not None:
@@ -147,6 +157,7 @@ class DatabaseLedger(BaseLedger):
             raise refusal
 
     def _write_settlement(self, row: Row) -> float:
+        self._check_writable()
         tried = False
 
         def settle(connection: Connection) -> float:
@@ -167,31 +178,42 @@ class DatabaseLedger(BaseLedger):
 
         return self._change(settle)
 
+    def _check_writable(self) -> None:
+        if self._read_only:
+            raise LedgerError(f"{self._place}: opened only to look")
+
     def _change(self, work: Callable[[Connection], T], timeout_s: float | None = None) -> T:
         """Do the work in one transaction, again until it is known to be committed."""
-        timeout_s = self._timeout_s if timeout_s is None else timeout_s
-        deadline = time.monotonic() + timeout_s
+        if timeout_s is None:
+            # Whoever has waited once is not made to wait as long again, only to try again.
+            timeout_s = self._timeout_s if self._reached else 0.0
+        started = time.monotonic()
         pause_s = _FIRST_PAUSE_S
         while True:
             try:
                 with self._turn, self._database.engine.begin() as connection:
-                    return work(connection)
+                    result = work(connection)
             except (OperationalError, InterfaceError) as error:
-                if time.monotonic() >= deadline:
-                    raise LedgerUnavailable(self._reason(error, timeout_s)) from None
+                waited_s = time.monotonic() - started
+                if waited_s >= timeout_s:
+                    self._reached = False
+                    raise LedgerUnavailable(self._reason(error, waited_s)) from None
                 log.info("%s: %s; trying again", self._place, _first_line(error))
             except SQLAlchemyError as error:
                 raise LedgerError(f"{self._place}: {_first_line(error)}") from None
+            else:
+                self._reached = True
+                return result
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
-    def _reason(self, error: DBAPIError, timeout_s: float) -> str:
+    def _reason(self, error: DBAPIError, waited_s: float) -> str:
         said = _first_line(error)
         # SQLite's own words, and PostgreSQL's code for a lock that was waited for too long.
         if "database is locked" in said or getattr(error.orig, "sqlstate", None) == "55P03":
             with suppress(SQLAlchemyError):
                 holder = self._database.holder()
-                return f"{self._place}: {holder} has held the lock for {timeout_s:g} s"
+                return f"{self._place}: {holder} has held the lock for {waited_s:.0f} s"
         return f"{self._place}: cannot be reached: {said}"
 
 
@@ -204,11 +226,11 @@ def _lock_totals(connection: Connection) -> _Totals:
     return _as_totals(connection.execute(select(totals).with_for_update()).one())
 
 
-def _as_totals(found: Found[tuple[object, ...]]) -> _Totals:
+def _as_totals(found: Any) -> _Totals:
     return _Totals(found.cap_usd, Fraction(found.charged), found.n_rows)
 
 
-def _find(connection: Connection, name: str, kind: str) -> Found[tuple[float, float]] | None:
+def _find(connection: Connection, name: str, kind: str) -> Any:
     query = select(rows.c.usd, rows.c.ts).where(rows.c.reservation_id == name, rows.c.event == kind)
     return connection.execute(query).first()
 
@@ -236,12 +258,12 @@ def _add(connection: Connection, found: _Totals, row: Row) -> None:
 _USD = {"cap": "cap_usd", "reserve": "reserved_usd", "settle": "charged_usd"}
 
 
-def _read_rows(connection: Connection, after: int) -> list[Found[tuple[object, ...]]]:
+def _read_rows(connection: Connection, *, after: int) -> list[Any]:
     query = select(rows).where(rows.c.seq > after).order_by(rows.c.seq).limit(_PART_ROWS)
     return list(connection.execute(query))
 
 
-def _as_row(found: Found[tuple[object, ...]]) -> Row:
+def _as_row(found: Any) -> Row:
     if found.event == "cap":
         return cap_row(found.usd, found.ts)
     make = reserve_row if found.event == "reserve" else settle_row

@@ -10,8 +10,10 @@ from sqlalchemy.engine import URL
 
 from jevexp.harness.ledger.lock import holder
 
-# How long one attempt to get at the database waits; the ledger tries again until its own timeout.
-ATTEMPT_S = 5
+# How long one attempt waits for a lock, and for a connection; the ledger tries again until its own
+# timeout.
+_LOCK_S = 2
+_CONNECT_S = 10
 # Any number, as long as every jevexp takes the same: it stands for "I am making the tables".
 _MAKING = 5_265_874_051
 _PING = {"keepalives_idle": 5, "keepalives_interval": 5, "keepalives_count": 3}
@@ -40,7 +42,7 @@ class _Sqlite:
     def __init__(self, url: URL) -> None:
         self._path = Path(str(url.database))
         self.engine = create_engine(
-            url, connect_args={"timeout": ATTEMPT_S, "check_same_thread": False}, **_POOL
+            url, connect_args={"timeout": _LOCK_S, "check_same_thread": False}, **_POOL
         )
         event.listen(self.engine, "connect", self._connected)
         event.listen(self.engine, "begin", self._begin)
@@ -73,7 +75,7 @@ class _Postgres:
         self.engine = create_engine(
             url,
             connect_args={
-                "connect_timeout": ATTEMPT_S,
+                "connect_timeout": _CONNECT_S,
                 "application_name": name[:63],
                 # A machine that is gone is noticed, on either side, within half a minute.
                 "tcp_user_timeout": 30_000,
@@ -86,7 +88,7 @@ class _Postgres:
     @staticmethod
     def _connected(connection: Any, _record: object) -> None:
         with connection.cursor() as cursor:
-            cursor.execute(f"SET lock_timeout = '{ATTEMPT_S}s'")
+            cursor.execute(f"SET lock_timeout = '{_LOCK_S}s'")
             cursor.execute("SET statement_timeout = '30s'")
             # A client that stopped in the middle of a change must not keep the others out.
             cursor.execute("SET idle_in_transaction_session_timeout = '30s'")

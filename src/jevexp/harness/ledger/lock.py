@@ -76,7 +76,7 @@ def _has_open(pid: str, inodes: set[str]) -> bool:
 
 def _command(pid: str) -> str:
     try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").split()
     except OSError:
         return "command unknown"
-    return b" ".join(words).decode(errors="replace").strip()[:100] or "command unknown"
+    return b" ".join(words).decode(errors="replace")[:100] or "command unknown"

@@ -1,8 +1,11 @@
 """What a ledger can do, wherever its rows are kept."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any, Protocol, Self
+
+from jevexp.harness.ledger.rows import Row
+from jevexp.harness.ledger.sessions import Session
 
 
 class Ledger(Protocol):
@@ -50,3 +53,13 @@ class Ledger(Protocol):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None: ...
+
+
+class ReadableLedger(Ledger, Protocol):
+    """A ledger whose rows can be looked at."""
+
+    def rows(self) -> Iterator[Row]:
+        """Every row that is there now, in order, in the file's format."""
+
+    def sessions(self) -> dict[str, Session]:
+        """The sessions that are known, by their ids."""

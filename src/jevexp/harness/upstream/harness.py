@@ -65,10 +65,7 @@ class Upstream:
             InputError: the ledger is not a file.
         """
         if not isinstance(ledger, FileLedger):
-            raise InputError(
-                "caps.ledger_url: the pinned harness keeps its ledger in a file; set caps.ledger, "
-                "or harness=native"
-            )
+            raise InputError("caps.ledger_url: the pinned harness keeps its ledger in a file")
         return UpstreamRunner(
             self._package,
             backend,
