@@ -51,6 +51,9 @@ format: $(VENV)/.dev  ## format and fix what can be fixed
 ui: $(VENV)/.demo  ## MLflow on the finished runs
 	@$(BIN)/jevexp ui
 
+crash: $(VENV)/.dev  ## kill runs at every step, hundreds of times, and account for every answer
+	@$(BIN)/python -m tests.crash
+
 bench: $(VENV)/.dev  ## measure what is claimed about speed
 	@$(BIN)/python bench/startup.py
 	@$(BIN)/python bench/readout.py

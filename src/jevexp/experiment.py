@@ -48,13 +48,18 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A run that can go ahead as far as anyone can tell without asking a provider."""
+    """A run that can go ahead as far as anyone can tell without asking a provider.
+
+    `adoption` is what it takes over from an earlier run, `charged_before_usd` what earlier sittings
+    were charged in ledgers of their own, in US dollars.
+    """
 
     settings: Settings
     dataset: LoadedDataset
     tasks: Sequence[Task]
     harness: Harness
     adoption: Adoption | None = None
+    charged_before_usd: float = 0.0
 
     @property
     def to_ask(self) -> Sequence[Task]:
@@ -67,8 +72,7 @@ class Plan:
     @property
     def cap_usd(self) -> float:
         """The configured cap without what earlier sessions were charged, in US dollars."""
-        before = self.adoption.entry.charged_usd if self.adoption else 0.0
-        return max(0.0, self.settings.caps.cap_usd - before)
+        return max(0.0, self.settings.caps.cap_usd - self.charged_before_usd)
 
 
 @dataclass(frozen=True, slots=True)

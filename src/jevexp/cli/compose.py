@@ -37,11 +37,15 @@ _BASIC_SWEEPER = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """What a command line asks for: one run, or a sweep of several below one directory."""
+    """What a command line asks for: one run, or a sweep of several below one directory.
+
+    `fixed` says whether `settings` are those of all runs: some sweepers choose as they go.
+    """
 
     settings: tuple[Settings, ...]
     directory: Path
     is_sweep: bool
+    fixed: bool = True
 
 
 def register_resolvers() -> None:
@@ -81,11 +85,12 @@ def compose_command(arguments: Namespace) -> Composition:
         for composed in runs:
             check_hydra_node(composed)
         settings = tuple(to_settings(composed) for composed in runs)
-        return Composition(settings, Path(base.hydra.sweep.dir), True)
+        fixed = base.hydra.sweeper._target_ == _BASIC_SWEEPER
+        return Composition(settings, Path(base.hydra.sweep.dir), True, fixed)
 
 
-def compose_directory(settings: Settings, overrides: Sequence[str]) -> Path:
-    """Where a run with these settings goes; `overrides` are those of Hydra's own node.
+def compose_directory(settings: Settings, overrides: Sequence[str], *, sweep: bool = False) -> Path:
+    """Where a run with these settings goes, or a sweep; `overrides` are of Hydra's own node.
 
     Raises:
         InputError: an override is not possible.
@@ -101,7 +106,7 @@ def compose_directory(settings: Settings, overrides: Sequence[str]) -> Path:
     with _hydra(), _one_line():
         composed = compose("config", [*named, *overrides], return_hydra_config=True)
         check_hydra_node(composed)
-        return Path(composed.hydra.run.dir)
+        return Path(composed.hydra.sweep.dir if sweep else composed.hydra.run.dir)
 
 
 def check_composes(arguments: Namespace) -> None:

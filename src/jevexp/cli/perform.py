@@ -10,6 +10,7 @@ from jevexp.cli.progress import make_observer
 from jevexp.cli.report import Refused, report_run
 from jevexp.cli.track import Tracking
 from jevexp.errors import InputError
+from jevexp.settings import Settings
 
 console = make_console()
 # Of the runs in this process; a launcher's other processes keep their own.
@@ -46,6 +47,11 @@ def perform(
         return
     if outcome.signal:
         raise outcome.signal
+
+
+def tracking_of(settings: Settings) -> Tracking:
+    """Where runs with these settings are logged, for somebody who only looks."""
+    return Tracking(settings, console)
 
 
 def report(directory: Path, made: Sequence[Path]) -> int:

@@ -1,6 +1,7 @@
 """What is printed when a run or a sweep has ended, and the exit status that goes with it."""
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -58,13 +59,19 @@ def report_run(console: Console, path: Path) -> int:
     return 1 if manifest.exit_status is None else manifest.exit_status
 
 
-def report_sweep(console: Console, path: Path, planned: int) -> int:
-    """Print a sweep's runs side by side; 0 only when all planned runs are complete."""
+def report_sweep(console: Console, path: Path, planned: int, elsewhere: Sequence[Path] = ()) -> int:
+    """Print a sweep's runs side by side; 0 only when all planned runs are complete.
+
+    Args:
+        console: where to.
+        path: the sweep's directory.
+        planned: how many runs it consists of.
+        elsewhere: runs of it that ended in an earlier sweep's directory.
+    """
     runs = []
     broken = []
-    for directory in (
-        sorted(filter(Path.is_dir, path.iterdir()), key=_number) if path.is_dir() else []
-    ):
+    here = filter(Path.is_dir, path.iterdir()) if path.is_dir() else ()
+    for directory in sorted([*elsewhere, *here], key=_number):
         try:
             run = RunDirectory(directory)
             runs.append((run.read_manifest(), run.read_summary()))

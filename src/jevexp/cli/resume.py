@@ -1,4 +1,4 @@
-"""`resume=RUN`: go on with a run that ended early, in a directory of its own."""
+"""`resume=RUN`: go on with a run, or a sweep, that ended early, in a directory of its own."""
 
 from argparse import Namespace
 from pathlib import Path
@@ -7,8 +7,10 @@ from jevexp import experiment
 from jevexp.cli.compose import compose_directory
 from jevexp.cli.paths import check_paths, make_directory
 from jevexp.cli.perform import console, perform, report
+from jevexp.cli.resume_sweep import resume_sweep
 from jevexp.cli.resumed_settings import resumed_settings
 from jevexp.errors import InputError
+from jevexp.evidence.directory import MANIFEST
 from jevexp.resume import adopt, read_earlier
 
 RESUME = "resume="
@@ -29,7 +31,10 @@ def resume(parsed: Namespace) -> int:
     if parsed.multirun or parsed.cfg or parsed.info:
         raise InputError("resume: takes its configuration from the run; leave the flags out")
     rest = [one for one in parsed.overrides if not one.startswith(RESUME)]
-    return resume_run(Path(first.removeprefix(RESUME)), rest)
+    path = Path(first.removeprefix(RESUME))
+    if path.is_dir() and not (path / MANIFEST).exists():
+        return resume_sweep(path, first, rest)
+    return resume_run(path, rest)
 
 
 def resume_run(path: Path, overrides: list[str]) -> int:
@@ -39,7 +44,7 @@ def resume_run(path: Path, overrides: list[str]) -> int:
         InputError: it cannot be resumed.
     """
     earlier = read_earlier(path)
-    settings, hydra = resumed_settings(earlier.manifest, overrides)
+    settings, hydra = resumed_settings(earlier.manifest.config.resolved, overrides)
     directory = compose_directory(settings, hydra)
     check_paths(directory, settings)
     plan = adopt(earlier, experiment.plan(settings))

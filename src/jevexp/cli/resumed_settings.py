@@ -10,7 +10,6 @@ from omegaconf.errors import OmegaConfBaseException
 
 from jevexp.cli.compose import compose_group, parse_overrides
 from jevexp.errors import InputError
-from jevexp.evidence import Manifest
 from jevexp.settings import Settings
 
 # What decides neither what is asked nor what an answer means. Where a server or a file is may
@@ -32,14 +31,20 @@ _GROUPS = ("caps", "tracking")
 _NAMES_CODE = ("backend.factory", "backend.server.command")
 
 
-def resumed_settings(manifest: Manifest, overrides: Sequence[str]) -> tuple[Settings, list[str]]:
+def resumed_settings(
+    config: dict[str, Any], overrides: Sequence[str]
+) -> tuple[Settings, list[str]]:
     """The settings of a resumed run, and the overrides that are for Hydra's own node.
+
+    Args:
+        config: the earlier run's resolved configuration.
+        overrides: what the command line changes.
 
     Raises:
         InputError: an override would change what is measured, or the run names code to run and
             nobody repeated that.
     """
-    fields = deepcopy(manifest.config.resolved)
+    fields = deepcopy(config)
     hydra: list[str] = []
     repeated: set[str] = set()
     for override in parse_overrides(overrides):

@@ -1,5 +1,6 @@
 """The run verb: one run, or a sweep of several, from a command line of overrides."""
 
+import signal
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
@@ -15,9 +16,9 @@ from jevexp import experiment
 from jevexp.cli.compose import check_composes, compose_command, quoted, to_settings
 from jevexp.cli.conf import conf_dir
 from jevexp.cli.paths import check_paths, make_directory
-from jevexp.cli.perform import console, perform, report
+from jevexp.cli.perform import console, perform, report, tracking_of
 from jevexp.cli.report import report_sweep
-from jevexp.cli.track import Tracking
+from jevexp.cli.sweep_file import SweepFile
 from jevexp.harness.interrupts import Interrupted
 
 
@@ -39,6 +40,8 @@ def main(arguments: Sequence[str]) -> int:
         check_paths(composition.directory, settings)
         experiment.plan(settings)
     made = make_directory(composition.directory)
+    if composition.is_sweep and composition.fixed:
+        SweepFile.of(composition.settings).write(composition.directory)
     where = "hydra.sweep.dir" if composition.is_sweep else "hydra.run.dir"
     interrupted: Interrupted | None = None
     try:
@@ -46,9 +49,12 @@ def main(arguments: Sequence[str]) -> int:
         _hand_to_hydra([*arguments, f"{where}={quoted(str(composition.directory))}"])
     except Interrupted as signalled:
         interrupted = signalled
+    except KeyboardInterrupt:
+        # Between two runs, or while a launcher's other processes are at work.
+        interrupted = Interrupted(signal.SIGINT)
     if composition.is_sweep:
         status = report_sweep(console, composition.directory, len(composition.settings))
-        Tracking(composition.settings[0], console).finish_sweep(
+        tracking_of(composition.settings[0]).finish_sweep(
             composition.directory, interrupted=interrupted is not None
         )
         return interrupted.exit_status if interrupted else status

@@ -14,8 +14,13 @@ from jevexp.resume.evidence import check_answer, checksums_sha256
 from jevexp.untrusted.files import read_document
 
 
-def adopt(earlier: Earlier, plan: Plan) -> Plan:
+def adopt(earlier: Earlier, plan: Plan, *, charged_usd: float | None = None) -> Plan:
     """The plan with the earlier run's answers in it, checked one by one.
+
+    Args:
+        earlier: the run that ended early.
+        plan: the same run as it would start now.
+        charged_usd: what earlier sessions were charged, in US dollars; None: what this run was.
 
     Raises:
         InputError: the tasks are others now, the evidence does not hold, or nothing is left to ask.
@@ -38,6 +43,8 @@ def adopt(earlier: Earlier, plan: Plan) -> Plan:
         raise InputError(
             f"resume: {earlier.path}: holds answers and no fingerprint of who gave them"
         )
+    if charged_usd is None:
+        charged_usd = earlier.charged_usd()
     adopted = [answer.record.task_id for answer in answers]
     entry = Resumed(
         run=manifest.run,
@@ -46,7 +53,7 @@ def adopt(earlier: Earlier, plan: Plan) -> Plan:
         checksums_sha256=seal,
         adopted=adopted,
         recovered=[answer.record.task_id for answer, recovered in in_order if recovered],
-        charged_usd=earlier.charged_usd(),
+        charged_usd=charged_usd,
         sessions=_sessions(earlier, adopted),
     )
     adoption = Adoption(entry, answers, manifest.fingerprint)
@@ -55,7 +62,7 @@ def adopt(earlier: Earlier, plan: Plan) -> Plan:
             f"resume: {earlier.path}: several models answered: {', '.join(adoption.models)}; "
             "what they said belongs into no single run"
         )
-    return replace(plan, adoption=adoption)
+    return replace(plan, adoption=adoption, charged_before_usd=charged_usd)
 
 
 def _check_same_tasks(earlier: Earlier, plan: Plan) -> None:

@@ -59,14 +59,7 @@ class Earlier:
         if self.manifest.config.resolved["caps"]["ledger"] is not None:
             return 0.0
         before = self.manifest.resumed.charged_usd if self.manifest.resumed else 0.0
-        path = self.path / LEDGER
-        if not path.exists():
-            return before
-        try:
-            with FileLedger(path, 0.0, read_only=True) as ledger:
-                return before + ledger.charged_usd
-        except LedgerError as error:
-            raise InputError(f"resume: {error}") from error
+        return before + charged_in(self.path / LEDGER)
 
     def _records(self) -> Iterator[tuple[Record, bool]]:
         try:
@@ -121,8 +114,27 @@ class Earlier:
                 yield row
 
 
-def read_earlier(path: Path) -> Earlier:
+def charged_in(ledger: Path) -> float:
+    """What a ledger was charged in total, in US dollars; nothing where there is none.
+
+    Raises:
+        InputError: the ledger is damaged.
+    """
+    if not ledger.exists():
+        return 0.0
+    try:
+        with FileLedger(ledger, 0.0, read_only=True) as opened_ledger:
+            return opened_ledger.charged_usd
+    except LedgerError as error:
+        raise InputError(f"resume: {error}") from error
+
+
+def read_earlier(path: Path, *, ended: bool = False) -> Earlier:
     """Read the run that is to be resumed.
+
+    Args:
+        path: its directory.
+        ended: whether a complete run is read as well.
 
     Raises:
         InputError: it is no run, it is complete, it was refused, or it is still being written.
@@ -135,6 +147,6 @@ def read_earlier(path: Path) -> Earlier:
         raise InputError(f"resume: {path}: a process is still writing it; wait, or stop that first")
     if manifest.status is RunStatus.REFUSED:
         raise InputError(f"resume: {path}: was refused and asked nothing; run it again instead")
-    if manifest.status is RunStatus.COMPLETE and (path / CHECKSUMS).exists():
+    if not ended and manifest.status is RunStatus.COMPLETE and (path / CHECKSUMS).exists():
         raise InputError(f"resume: {path}: is complete; there is nothing left to ask")
     return Earlier(directory, manifest)

@@ -1,0 +1,139 @@
+"""`resume=SWEEP`: go on with a sweep; runs that ended in it are not repeated."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from jevexp import experiment
+from jevexp.cli.compose import compose_directory
+from jevexp.cli.paths import check_paths, make_directory
+from jevexp.cli.perform import console, perform, tracking_of
+from jevexp.cli.report import report_sweep
+from jevexp.cli.resumed_settings import resumed_settings
+from jevexp.cli.sweep_file import PlannedRun, SweepFile, read_sweep_file
+from jevexp.errors import InputError
+from jevexp.evidence import RunDirectory, RunStatus
+from jevexp.evidence.directory import CHECKSUMS, LEDGER, MANIFEST
+from jevexp.harness.interrupts import Interrupted
+from jevexp.resume import Earlier, adopt, charged_in, read_earlier
+from jevexp.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One planned run: where it ended, or the plan that is to be performed."""
+
+    number: int
+    settings: Settings
+    ended_in: Path | None
+    plan: experiment.Plan | None
+
+    @property
+    def name(self) -> str:
+        """The name of its directory, as Hydra gives it to the runs of a sweep."""
+        one = self.settings
+        return f"{self.number}-{one.dataset.name}-{one.model.name}-{one.backend.name}"
+
+
+def resume_sweep(path: Path, given: str, overrides: list[str]) -> int:
+    """Resume a sweep; everything is checked before anything is written.
+
+    Raises:
+        InputError: it cannot be resumed.
+    """
+    earlier = read_sweep_file(path)
+    found = _Found(path)
+    charged_usd = earlier.charged_usd + charged_in(path / LEDGER)
+    hydra: list[str] = []
+    runs = []
+    for number, planned in enumerate(earlier.runs):
+        settings, hydra = resumed_settings(planned.config, overrides)
+        runs.append(_planned(number, planned, settings, found, charged_usd))
+    to_perform = [run for run in runs if run.plan]
+    if not to_perform:
+        raise InputError(f"resume: {path}: all its runs have ended; there is nothing left to ask")
+    directory = compose_directory(to_perform[0].settings, hydra, sweep=True)
+    for run in to_perform:
+        check_paths(directory, run.settings)
+    make_directory(directory)
+    SweepFile(
+        resumed=str(path.absolute()),
+        charged_usd=charged_usd,
+        runs=[
+            PlannedRun(
+                config=run.settings.resolved(),
+                ended_in=str(run.ended_in.absolute()) if run.ended_in else None,
+            )
+            for run in runs
+        ],
+    ).write(directory)
+    console.print(
+        f"resuming {path}: {len(runs) - len(to_perform)} of {len(runs)} runs have ended, "
+        f"{sum(run.plan is not None and run.plan.adoption is not None for run in runs)} go on, "
+        f"{sum(run.plan is not None and run.plan.adoption is None for run in runs)} start"
+    )
+    interrupted = _perform(to_perform, directory, (given, *overrides))
+    status = report_sweep(
+        console, directory, len(runs), [run.ended_in for run in runs if run.ended_in]
+    )
+    tracking_of(to_perform[0].settings).finish_sweep(directory, interrupted=interrupted is not None)
+    return interrupted.exit_status if interrupted else status
+
+
+def _perform(
+    runs: Sequence[_Run], directory: Path, overrides: tuple[str, ...]
+) -> Interrupted | None:
+    """Perform the runs one after the other; the signal that ended that early, if one did."""
+    for run in runs:
+        if (plan := run.plan) is None:
+            continue
+        launch = experiment.Launch(directory / run.name, directory.absolute(), overrides)
+        try:
+            perform(_given(plan), launch, number=run.number)
+        except Interrupted as signalled:
+            return signalled
+    return None
+
+
+def _given(plan: experiment.Plan) -> Callable[[], experiment.Plan]:
+    return lambda: plan
+
+
+def _planned(
+    number: int, planned: PlannedRun, settings: Settings, found: "_Found", charged_usd: float
+) -> _Run:
+    if planned.ended_in is not None:
+        return _Run(number, settings, Path(planned.ended_in), None)
+    earlier = found.take(Settings.of(planned.config).config_hash)
+    if earlier is not None and _has_ended(earlier):
+        return _Run(number, settings, earlier.path, None)
+    plan = replace(experiment.plan(settings), charged_before_usd=charged_usd)
+    if earlier is not None:
+        plan = adopt(earlier, plan, charged_usd=charged_usd)
+    return _Run(number, settings, None, plan)
+
+
+def _has_ended(earlier: Earlier) -> bool:
+    counts = earlier.manifest.counts
+    return (earlier.path / CHECKSUMS).exists() and counts.answered == counts.requested
+
+
+class _Found:
+    """The runs that a sweep left behind, by the hash of their configuration."""
+
+    def __init__(self, sweep: Path) -> None:
+        self._by_config: dict[str, list[Path]] = {}
+        # Ten comes after nine.
+        for path in sorted(sweep.glob(f"*/{MANIFEST}"), key=lambda one: (len(one.name), one)):
+            manifest = RunDirectory(path.parent).read_manifest()
+            if manifest.status is not RunStatus.REFUSED:
+                self._by_config.setdefault(manifest.config.sha256, []).append(path.parent)
+
+    def take(self, config_hash: str) -> Earlier | None:
+        """The next run with this configuration; None where none was started.
+
+        Raises:
+            InputError: it is still being written.
+        """
+        paths = self._by_config.get(config_hash)
+        return read_earlier(paths.pop(0), ended=True) if paths else None

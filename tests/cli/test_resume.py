@@ -1,0 +1,234 @@
+"""`resume=` on the command line: runs and sweeps that were killed, and what may change."""
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jevexp.cli.main import main
+from jevexp.cli.resumed_settings import resumed_settings
+from jevexp.errors import InputError
+from tests.support.cli import jevexp, only_run, start
+from tests.support.compose import compose
+
+DEMO = ("dataset=demo", "tracking=none", "caps.limit=6")
+
+
+def kill_when(process: "subprocess.Popen[str]", condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+
+
+def read(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+def resumed(place: str = "outputs/20*/*") -> Path:
+    """The run that resumed another one."""
+    (found,) = [
+        path.parent for path in Path().glob(f"{place}/manifest.json") if read(path)["resumed"]
+    ]
+    return found
+
+
+def test_a_killed_run_goes_on_in_a_directory_of_its_own(workplace: Path) -> None:
+    process = start(*DEMO, "backend.latency_s=0.2", cwd=workplace)
+    kill_when(process, lambda: len(list(workplace.glob("outputs/20*/*/raw/*"))) >= 2)
+    killed = only_run(workplace / "outputs")
+    done = jevexp(f"resume={killed}", "caps.cap_usd=3", cwd=workplace)
+
+    assert done.status == 0, done.err
+    assert f"resuming {killed}: " in done.out
+    run = resumed()
+    manifest = read(run / "manifest.json")
+    assert manifest["status"] == "complete"
+    assert manifest["config"]["overrides"] == [f"resume={killed}", "caps.cap_usd=3"]
+    assert manifest["config"]["resolved"]["backend"]["latency_s"] == 0.2
+    whole = (run / "results.jsonl").read_bytes().splitlines()
+    part = (killed / "results.jsonl").read_bytes().splitlines()
+    assert (len(whole), whole[: len(part)]) == (6, part)
+    assert not (killed / "checksums.sha256").exists()
+
+
+def test_a_refused_resume_leaves_nothing_behind(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*DEMO, "caps.limit=2"]) == 0
+    run = only_run(workplace / "outputs")
+    before = sorted(workplace.rglob("*"))
+    capsys.readouterr()
+    assert main([f"resume={run}"]) == 2
+    assert main([f"resume={run}", f"resume={run}"]) == 2
+    assert main(["-m", f"resume={run}"]) == 2
+    assert main(["resume=outputs"]) == 2
+    assert main(["resume=nowhere"]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition(": ")[2][:40] for line in lines] == [
+        f"resume: {run}"[:40],
+        "resume: given twice",
+        "resume: takes its configuration from the"[:40],
+        "resume: outputs: is no run, and no sweep"[:40],
+        "resume: nowhere: no such folder; give a "[:40],
+    ]
+    assert sorted(workplace.rglob("*")) == before
+
+
+SWEEP = ("-m", "dataset=demo", "tracking=none", "caps.limit=4", "backend.seed=1,2,3")
+
+
+def sweeps(workplace: Path) -> list[Path]:
+    return sorted(workplace.glob("outputs/sweeps/20*/*"), key=lambda path: path.stat().st_ctime)
+
+
+def test_a_killed_sweep_goes_on_as_a_whole(workplace: Path) -> None:
+    process = start(*SWEEP, "backend.latency_s=0.2", cwd=workplace)
+    kill_when(process, lambda: bool(list(workplace.glob("outputs/sweeps/20*/*/1-*/raw/*"))))
+    (killed,) = sweeps(workplace)
+    spent = sum(
+        row["reserved_usd"] for row in rows(killed / "ledger.jsonl") if row["event"] == "reserve"
+    )
+    done = jevexp(f"resume={killed}", cwd=workplace)
+
+    assert done.status == 0, done.err
+    assert "1 of 3 runs have ended, 1 go on, 1 start" in done.out
+    assert "3 of 3 runs complete" in done.out
+    again = sweeps(workplace)[-1]
+    assert sorted(path.name for path in again.iterdir() if path.is_dir()) == [
+        "1-demo-fake-fake",
+        "2-demo-fake-fake",
+    ]
+    assert rows(again / "ledger.jsonl")[0]["cap_usd"] == pytest.approx(15.0 - spent)
+    assert read(again / "1-demo-fake-fake/manifest.json")["resumed"]["run"] == "1-demo-fake-fake"
+    assert read(again / "2-demo-fake-fake/manifest.json")["resumed"] is None
+    planned = read(again / "sweep.json")
+    assert planned["resumed"] == str(killed)
+    assert [run["ended_in"] for run in planned["runs"]] == [
+        str(killed / "0-demo-fake-fake"),
+        None,
+        None,
+    ]
+    assert jevexp(f"resume={again}", cwd=workplace).status == 2
+
+
+def test_an_interrupted_sweep_starts_no_further_run_and_is_resumed_twice(workplace: Path) -> None:
+    interrupt(workplace, [*SWEEP, "backend.latency_s=0.3"], "0-*")
+    first = sweeps(workplace)[-1]
+    interrupt(workplace, [f"resume={first}"], "1-*")
+    second = sweeps(workplace)[-1]
+    done = jevexp(f"resume={second}", cwd=workplace)
+
+    assert done.status == 0, done.err
+    assert "1 of 3 runs have ended, 1 go on, 1 start" in done.out
+    assert "3 of 3 runs complete" in done.out
+
+
+def interrupt(workplace: Path, command: Sequence[str], run: str) -> None:
+    process = start(*command, cwd=workplace)
+    before = len(sweeps(workplace))
+    deadline = time.monotonic() + 60
+    while len(sweeps(workplace)) <= before or not list(sweeps(workplace)[-1].glob(f"{run}/raw/*")):
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "of 3 runs complete" in out
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+# What may change
+
+
+@pytest.fixture(scope="module")
+def config() -> dict[str, Any]:
+    return compose("dataset=demo", "backend=llama_cpp", "caps.limit=6").resolved()
+
+
+@pytest.mark.parametrize(
+    ("override", "group", "field", "value"),
+    [
+        ("caps.cap_usd=3", "caps", "cap_usd", 3.0),
+        ("caps=shared", "caps", "limit", 6),
+        ("tracking=none", "tracking", "kind", "none"),
+        ("backend.request_timeout_s=7", "backend", "request_timeout_s", 7.0),
+        ("dataset.path='a=b, c.jsonl'", "dataset", "path", "a=b, c.jsonl"),
+    ],
+)
+def test_what_is_not_measured_may_change(
+    config: dict[str, Any], override: str, group: str, field: str, value: Any
+) -> None:
+    settings, hydra = resumed_settings(config, [override, "hydra.run.dir=there"])
+    assert settings.resolved()[group][field] == value
+    assert settings.resolved() == config | {group: settings.resolved()[group]}
+    assert hydra == ["hydra.run.dir=there"]
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "caps.limit=5",
+        "backend=fake",
+        "backend.readout.bias=13",
+        "backend.server.context=512",
+        "model.alias=x",
+        "dataset=easy",
+        "identity=record",
+        "runner.concurrency=1",
+        "pricing=local",
+        "harness=upstream",
+    ],
+)
+def test_what_is_measured_may_not(config: dict[str, Any], override: str) -> None:
+    with pytest.raises(InputError) as caught:
+        resumed_settings(config, [override])
+    assert str(caught.value).startswith(f"resume: {override.partition('=')[0]}: a resumed run")
+
+
+@pytest.mark.parametrize(
+    ("override", "reason"),
+    [
+        ("backend.timeout_s=3", "the run's configuration has no such field"),
+        ("caps.cap_usd=-1", "caps.cap_usd: "),
+        ("caps.cap_usd=1,2", "only FIELD=VALUE changes a resumed run"),
+        ("~caps.reason", "only FIELD=VALUE changes a resumed run"),
+        ("caps.reason=${nothing.there}", "resume: caps.reason: "),
+        ("caps=nothing", "no such option"),
+        ("caps", "not an override"),
+    ],
+)
+def test_a_change_that_is_none_is_one_line(
+    config: dict[str, Any], override: str, reason: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        resumed_settings(config, [override])
+    assert reason in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_program_that_a_run_names_is_repeated_by_whoever_trusts_it() -> None:
+    config = compose(
+        "dataset=demo", "backend=sparrow", "model=sparrow_nano", "caps.limit=6"
+    ).resolved()
+    with pytest.raises(
+        InputError, match=r"backend\.server\.command: the run's configuration names"
+    ):
+        resumed_settings(config, [])
+    words = ",".join(f"'{word}'" for word in config["backend"]["server"]["command"])
+    settings, _ = resumed_settings(config, [f"backend.server.command=[{words}]"])
+    assert settings.resolved() == config
+    with pytest.raises(InputError, match=r"backend\.server\.command: a resumed run"):
+        resumed_settings(config, ["backend.server.command=[other,'{port}']"])
