@@ -1,103 +1,234 @@
-"""A real MLflow server, and MLflow's user interface as `jevexp ui` starts it."""
+"""A real MLflow server that keeps its artifacts itself: written to, read back, away and back."""
 
-import os
-import signal
-import subprocess
-import sys
+import json
+import shutil
+import socket
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.error import URLError
-from urllib.request import urlopen
 
 import pytest
 
-from jevexp.tracking import Change, TrackingError, make_tracker
+from jevexp.cli.compare import main as compare
+from jevexp.cli.export import main as export
+from jevexp.tracking import Change, TrackedRun, TrackingError, make_tracker
 from jevexp.tracking.conversation import conversation
-from jevexp.tracking.tracker import MlflowTracker
-from tests.support.cli import jevexp, start
+from tests.support.cli import jevexp, only_run
+from tests.support.guard import guarded
+from tests.support.mlflow_server import client_of, mlflow_server
 from tests.support.ports import free_port
 from tests.support.runs import make_run, noul_tasks, tracking
 
 pytestmark = pytest.mark.live
 
 TASKS = noul_tasks(4)
-START_TIMEOUT_S = 120
+SECRET = "hunter2-and-more"
+FILES = {
+    "manifest.json",
+    "summary.json",
+    "results.jsonl",
+    "checksums.sha256",
+    "run.log",
+    "config.yaml",
+    "tables",
+}
 
 
-def answers(uri: str) -> bool:
-    try:
-        with urlopen(f"{uri}/health", timeout=1) as response:
-            return bool(response.status == 200)
-    except (URLError, OSError):
-        return False
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("server")
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + START_TIMEOUT_S
-    while not condition():
-        assert time.monotonic() < deadline, "too late"
-        time.sleep(0.1)
-
-
-@contextmanager
-def mlflow_server(folder: Path, port: int) -> Iterator[str]:
-    """An MLflow server as a team runs it: a database, and artifacts through the server."""
-    uri = f"http://127.0.0.1:{port}"
-    command = [sys.executable, "-m", "mlflow", "server", "--workers", "1", "--port", str(port)]
-    command += ["--backend-store-uri", f"sqlite:///{folder}/server.db"]
-    command += ["--artifacts-destination", (folder / "artifacts").as_uri()]
-    environment = os.environ | {
-        "MLFLOW_DISABLE_TELEMETRY": "true",
-        "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
-    }
-    process = subprocess.Popen(
-        command,
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
-        wait_for(lambda: answers(uri) or process.poll() is not None)
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[str]:
+    with mlflow_server(folder) as uri:
         yield uri
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
 
 
-def read_back(uri: str, run_id: str) -> Any:
-    with conversation(10):
-        from mlflow import MlflowClient
+def logged(uri: str, run_id: str) -> tuple[Any, dict[str, bytes]]:
+    """A run as the server has it, and the bytes of all its artifacts by path."""
+    with conversation(30):
+        client = client_of(uri)
+        files = {}
+        folders = [""]
+        for place in folders:
+            for entry in client.list_artifacts(run_id, place or None):
+                if entry.is_dir:
+                    folders.append(entry.path)
+                else:
+                    files[entry.path] = Path(
+                        client.download_artifacts(run_id, entry.path)
+                    ).read_bytes()
+        return client.get_run(run_id), files
 
-        client = MlflowClient(tracking_uri=uri)
-        return client.get_run(run_id), {one.path for one in client.list_artifacts(run_id)}
+
+def test_everything_of_a_run_is_there_and_reads_back(server: str, tmp_path: Path) -> None:
+    directory = make_run(tmp_path / "run", TASKS, wrong_ids={"t1"})
+    tracker = make_tracker(tracking(uri=server, raw_evidence=True, traces=True), tmp_path)
+
+    run = tracker.log(directory, TASKS)
+
+    assert run is not None
+    assert run.change is Change.CREATED
+    found, files = logged(server, run.run_id)
+    assert found.info.status == "FINISHED"
+    assert found.info.artifact_uri.startswith("mlflow-artifacts:")
+    assert found.data.metrics["accuracy"] == 0.75
+    assert found.data.metrics["family/routing/accuracy"] == 0.5
+    assert found.data.params["backend.server.context"] == "4096"
+    assert found.inputs.dataset_inputs[0].dataset.name == "original@bb05a33"
+    for name in FILES - {"config.yaml", "tables"}:
+        assert files[name] == (directory.path / name).read_bytes()
+    assert {f"raw/{path.name}" for path in directory.raw.iterdir()} < set(files)
+    table = json.loads(files["tables/per_task.json"])
+    assert [row[1] for row in table["data"]] == ["correct", "wrong", "correct", "correct"]
+    with conversation(30):
+        traces = client_of(server).search_traces(locations=[run.experiment_id], run_id=run.run_id)
+    assert {trace.data.spans[0].inputs["task_id"] for trace in traces} == {t.id for t in TASKS}
+    assert {len(trace.info.assessments) for trace in traces} == {4}
+    links = tracker.links([run])
+    assert links is not None
+    assert links.start is None
+    assert links.runs[0].startswith(f"{server}/#/experiments/")
+    again = tracker.log(directory, TASKS)
+    assert again is not None
+    assert again.change is Change.NONE
 
 
-def test_a_run_is_logged_through_a_server_and_again_after_it_was_away(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+def test_runs_that_only_the_server_has_are_compared(
+    server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tracker = make_tracker(tracking(uri=server, experiment="compared"), tmp_path)
+    runs: list[TrackedRun | None] = []
+    for number, wrong in enumerate([set(), {"t0", "t2"}]):
+        started = f"2026-03-01T1{number}:00:00.000Z"
+        path = tmp_path / f"{number}-run"
+        runs.append(tracker.log(make_run(path, TASKS, wrong_ids=wrong, started=started, sweep="s")))
+        shutil.rmtree(path)
+    there = ["--uri", server, "--experiment", "compared", "--json"]
+
+    assert compare(["--where", "tags.jev.sweep = 's'", *there]) == 0
+
+    found = json.loads(capsys.readouterr().out)["runs"]
+    assert [run["correct"] for run in found] == [4, 2]
+    assert [run["path"] for run in found] == [f"mlflow:{run.run_id}" for run in runs if run]
+
+
+def test_a_sweep_is_exported_with_its_comparison(
+    server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sweep = tmp_path / "sweep"
+    for number in range(2):
+        make_run(sweep / f"{number}-run", TASKS, sweep="sweep")
+
+    for word in ("logged", "unchanged"):
+        assert export([str(sweep), "--uri", server, "--experiment", "swept"]) == 0
+        said = capsys.readouterr().out.splitlines()
+        assert [line.split()[0] for line in said[:3]] == [word] * 3
+
+    report = next(line for line in said if line.startswith("report"))
+    run_id = report.rpartition("/")[2].partition("?")[0]
+    found, files = logged(server, run_id)
+    assert found.data.tags["jev.kind"] == "comparison"
+    assert len(json.loads(files["comparison.json"])["runs"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("named", "sent"),
+    [
+        ({"token_env": "JEV_SECRET"}, f"Bearer {SECRET}"),
+        (
+            {"username_env": "JEV_USER", "password_env": "JEV_SECRET"},
+            "Basic bWU6aHVudGVyMi1hbmQtbW9yZQ==",
+        ),
+    ],
+    ids=["token", "user and password"],
+)
+def test_a_server_with_a_login_gets_everything_and_the_secret_stays(
+    named: dict[str, str],
+    sent: str,
+    server: str,
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("JEV_SECRET", SECRET)
+    monkeypatch.setenv("JEV_USER", "me")
+    settings = {"experiment": next(iter(named)), "traces": True, **named}
+    with guarded(server, sent) as guard:
+        resolved = tracking(uri=guard.uri, **settings)
+        directory = make_run(tmp_path / "run", TASKS)
+        run = make_tracker(resolved, tmp_path).log(directory, TASKS)
+        assert run is not None
+        assert guard.refused == []
+        # Artifacts took the same way as everything else.
+        assert guard.passed.count("PUT") == len(FILES)
+        found, files = logged(server, run.run_id)
+        assert found.info.status == "FINISHED"
+
+        monkeypatch.setenv("JEV_SECRET", f"not-{SECRET}")
+        with pytest.raises(TrackingError, match="401") as refused:
+            make_tracker(resolved, tmp_path).log(make_run(tmp_path / "other", TASKS), TASKS)
+
+    assert SECRET not in str(refused.value)
+    written = [*folder.rglob("*"), *tmp_path.rglob("*")]
+    for path in filter(Path.is_file, written):
+        data = path.read_bytes()
+        assert SECRET.encode() not in data, path
+        assert sent.split()[1].encode() not in data, path
+    assert SECRET not in "".join(capfd.readouterr())
+    assert not any(SECRET.encode() in data for data in files.values())
+
+
+def test_a_run_ends_well_without_its_server_and_is_exported_later(
+    server: str, workplace: Path
+) -> None:
+    dead = f"http://127.0.0.1:{free_port()}"
+
+    done = jevexp("dataset=demo", "caps.limit=3", f"tracking.uri={dead}", cwd=workplace)
+
+    assert done.status == 0, done.err
+    run = only_run(workplace / "outputs")
+    assert f"not tracked: {dead}: cannot be reached" in done.out
+    assert f"log it later with: jevexp export {run}" in done.out
+    assert json.loads((run / "manifest.json").read_text())["status"] == "complete"
+
+    later = jevexp(
+        "export", str(run), "--uri", server, "--experiment", "later", "--traces", cwd=workplace
+    )
+    assert later.status == 0, later.out
+    assert later.out.startswith(f"logged      {run}\n")
+    assert f"run       {server}/#/experiments/" in later.out
+
+
+def test_a_run_waits_only_so_long_for_a_server_that_hangs(workplace: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        uri = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        done = jevexp(
+            "dataset=demo",
+            "caps.limit=3",
+            f"tracking.uri={uri}",
+            "tracking.timeout_s=1",
+            cwd=workplace,
+        )
+
+    assert done.status == 0, done.err
+    assert f"not tracked: {uri}: no answer within 1 s" in done.out
+    assert only_run(workplace / "outputs").joinpath("checksums.sha256").is_file()
+
+
+def test_a_server_that_goes_away_costs_one_line_and_one_command(
+    server: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     port = free_port()
     first, second = (make_run(tmp_path / name, TASKS) for name in ("first", "second"))
+    settings = tracking(uri=f"http://127.0.0.1:{port}", experiment="away")
 
-    with mlflow_server(tmp_path, port) as uri:
-        settings = tracking(uri=uri)
+    with guarded(server, None, port=port):
         tracker = make_tracker(settings, tmp_path)
-        run = tracker.log(first, TASKS)
-        assert run is not None
-        assert run.change is Change.CREATED
-        found, artifacts = read_back(uri, run.run_id)
-        assert found.info.status == "FINISHED"
-        assert found.data.metrics["accuracy"] == 1.0
-        assert {"manifest.json", "results.jsonl", "tables", "config.yaml"} <= artifacts
-        assert found.info.artifact_uri.startswith("mlflow-artifacts:")
-        links = tracker.links([run])
-        assert links is not None
-        assert links.start is None
-        assert links.runs[0].startswith(f"{uri}/#/experiments/")
+        assert tracker.log(first, TASKS) is not None
 
     # The server is gone in the middle of a session: one line, at once.
     started = time.monotonic()
@@ -106,43 +237,13 @@ def test_a_run_is_logged_through_a_server_and_again_after_it_was_away(
     assert time.monotonic() - started < 10
     assert capfd.readouterr() == ("", "")
 
-    with mlflow_server(tmp_path, port) as uri:
+    with guarded(server, None, port=port):
         later = make_tracker(settings, tmp_path)
         changes = [run.change for one in (first, second) if (run := later.log(one, TASKS))]
-        assert changes == [Change.NONE, Change.CREATED]
+    assert changes == [Change.NONE, Change.CREATED]
 
 
-def test_the_user_interface_starts_shows_its_links_and_ends(workplace: Path) -> None:
-    outputs = workplace / "outputs"
-    tracker = MlflowTracker(tracking(), outputs)
-    for number in range(2):
-        started = f"2026-03-01T1{number}:00:00.000Z"
-        tracker.log(make_run(outputs / f"run{number}", TASKS, started=started), TASKS)
-    port = free_port()
-    base = f"http://127.0.0.1:{port}"
+def test_the_links_of_a_server_need_no_start(server: str, workplace: Path) -> None:
+    done = jevexp("ui", "--uri", server, "--experiment", "empty", cwd=workplace)
 
-    process = start("ui", "--port", str(port), cwd=workplace)
-    try:
-        assert process.stdout is not None
-        lines = []
-        for line in process.stdout:
-            lines.append(line.strip())
-            if line.startswith("Ctrl-C"):
-                break
-        assert any(line.startswith(f"compare   {base}/#/compare-runs?") for line in lines), lines
-        wait_for(lambda: answers(base))
-        process.send_signal(signal.SIGINT)
-        rest, _ = process.communicate(timeout=120)
-        assert process.returncode == 0
-        assert rest.strip() == "ended"
-    finally:
-        process.kill()
-        process.wait()
-    wait_for(lambda: not answers(base))
-
-
-def test_the_links_of_a_server_need_no_start(workplace: Path) -> None:
-    with mlflow_server(workplace, free_port()) as uri:
-        done = jevexp("ui", "--uri", uri, cwd=workplace)
-
-    assert (done.status, done.out.strip()) == (0, f"no runs yet: {uri}")
+    assert (done.status, done.out.strip()) == (0, f"no runs yet: {server}")
