@@ -1,6 +1,7 @@
 """The run directory: fresh, one run's alone, and readable after whatever happened to it."""
 
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -15,6 +16,8 @@ from jevexp.domain.record import Record
 from jevexp.errors import InputError
 from jevexp.evidence import RunDirectory
 from jevexp.evidence.pending import Held
+from jevexp.harness import summarize
+from tests.support.runs import manifest
 from tests.support.tasks import record, task
 
 RECORDS = [record(task("noul", id=f"t{number}")) for number in range(3)]
@@ -358,8 +361,46 @@ def test_a_sealed_run_is_not_sealed_again(run: RunDirectory) -> None:
 
 def test_a_summary_is_read_as_it_was_written(run: RunDirectory) -> None:
     assert run.read_summary() is None
-    run.write_summary({"größe": [1.5, None]})
-    assert run.read_summary() == {"größe": [1.5, None]}
+    summary = summarize([], []) | {"größe": [1.5, None]}
+    run.write_summary(summary)
+    assert run.read_summary() == summary
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"accuracy": "high"}, "accuracy: Input should be a valid number"),
+        ({"latency": {"p50_s": 1.0}}, "latency.p95_s: Field required"),
+        ({"per_family": {"f": {}}}, "per_family.f.n_planned: Field required"),
+    ],
+)
+def test_a_summary_has_what_everybody_reads(
+    run: RunDirectory, changed: dict[str, Any], reason: str
+) -> None:
+    run.write_summary(summarize([], []) | changed)
+    with pytest.raises(InputError) as raised:
+        run.read_summary()
+    assert str(raised.value) == f"{run.path}/summary.json: not a summary: {reason}"
+
+
+@pytest.mark.parametrize(
+    ("section", "changed", "reason"),
+    [
+        ("harness", {}, "harness.name: Field required"),
+        ("backend", {"name": 1}, "backend.name: Input should be a valid string"),
+        ("identity", {"verdict": "agreed"}, "identity.fields: Field required"),
+        ("started", "0001-01-01T00:00:00Z", "started: String should match pattern"),
+        ("started", "yesterday", "started: String should match pattern"),
+    ],
+)
+def test_a_manifest_has_what_everybody_reads(
+    run: RunDirectory, section: str, changed: Any, reason: str
+) -> None:
+    fields = manifest(run.path).model_dump(mode="json") | {section: changed}
+    (run.path / "manifest.json").write_text(json.dumps(fields))
+    with pytest.raises(InputError) as raised:
+        run.read_manifest()
+    assert str(raised.value).startswith(f"{run.path}/manifest.json: not a manifest: {reason}")
 
 
 @pytest.mark.parametrize("content", [b"", b"hello", b"[]", b'{"status": 5}', b"\xff", b"[" * 10**5])

@@ -1,8 +1,13 @@
 """One line of results.jsonl: what one task came to."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
+
+YEAR_10000 = 253402300800
+# Seconds, dollars, levels: sums and squares of as many as fit on a disk stay finite.
+Quantity = Annotated[float, Field(ge=0, le=1e15)]
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Record(BaseModel):
@@ -20,14 +25,14 @@ class Record(BaseModel):
     family: str
     split: str
     group: str | None
-    ts: float
+    ts: Annotated[float, Field(ge=0, lt=YEAR_10000)]
     status: Literal["ok", "failed"]
     ok: bool
     valid: bool
     correct: bool | None
     predicted: str | None
-    ordinal_ev: float | None
-    probs: dict[str, float] | None
+    ordinal_ev: Quantity | None
+    probs: dict[str, Share] | None
     probs_as_returned: dict[str, Any] | None
     strict_valid: bool
     renormalized: bool
@@ -36,15 +41,15 @@ class Record(BaseModel):
     error: str | None
     schema_error: str | None
     status_code: int | None
-    latency_s: float
+    latency_s: Quantity
     usage: dict[str, Any]
-    cost_usd: float | None
+    cost_usd: Quantity | None
     cost_basis: str
-    reserved_usd: float
-    charged_usd: float
+    reserved_usd: Quantity
+    charged_usd: Quantity
     raw_sha256: str
     runtime: dict[str, Any] | None
-    prepare_s: float | None = None
+    prepare_s: Quantity | None = None
 
     def line(self) -> dict[str, Any]:
         """The record as it is written: `prepare_s` only where something was prepared."""

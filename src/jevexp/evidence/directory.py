@@ -20,6 +20,7 @@ from jevexp.evidence.early import EarlyRecords, lines
 from jevexp.evidence.files import replace, sync_directory, write_durably, write_new
 from jevexp.evidence.manifest import Manifest
 from jevexp.evidence.pending import Held, Pending
+from jevexp.evidence.shapes import check_summary
 from jevexp.untrusted.files import TooLong, numbered_lines, opened, read_document
 
 RESULTS = "results.jsonl"
@@ -224,16 +225,13 @@ class RunDirectory:
         """
         path = self.path / SUMMARY
         try:
-            summary = loads(read_document(path, follow_links=False))
+            return check_summary(loads(read_document(path, follow_links=False)))
         except FileNotFoundError:
             return None
         except OSError as error:
             raise InputError(f"{path}: {error.strerror}") from error
         except ValueError as error:
-            raise InputError(f"{path}: not a summary: {error}") from error
-        if not isinstance(summary, dict):
-            raise InputError(f"{path}: not a summary: expected an object")
-        return summary
+            raise InputError(f"{path}: not a summary: {_reason(error)}") from error
 
     def close(self) -> None:
         """Close the results; nothing can be appended any more."""

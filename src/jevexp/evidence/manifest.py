@@ -5,6 +5,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from jevexp.evidence.shapes import Declared, Identity, Named, Pin, Resolved, Time
+
 MANIFEST_VERSION = 1
 
 
@@ -47,7 +49,7 @@ class Config(Section):
 
     sha256: str
     overrides: list[str]
-    resolved: dict[str, Any]
+    resolved: Resolved
 
 
 class DatasetEntry(Section):
@@ -57,7 +59,7 @@ class DatasetEntry(Section):
     dataset_hash: str
     n_tasks: int
     files: list[dict[str, Any]]
-    pin: dict[str, Any]
+    pin: Pin
 
 
 class ModelEntry(Section):
@@ -66,7 +68,7 @@ class ModelEntry(Section):
     requested: str
     session: str | None
     resolved: list[str]
-    declared: dict[str, Any]
+    declared: Declared
 
     @property
     def strangers(self) -> list[str]:
@@ -140,15 +142,15 @@ class Manifest(Section):
     stop_reason: str | None
     error: str | None
     message: str | None
-    started: str
-    finished: str | None
-    harness: dict[str, Any]
+    started: Time
+    finished: Time | None
+    harness: Named
     software: Software
     config: Config
     dataset: DatasetEntry
-    backend: dict[str, Any]
+    backend: Named
     model: ModelEntry
-    identity: dict[str, Any] | None
+    identity: Identity | None
     fingerprint: FingerprintEntry | None
     concurrency: int = 1
     counts: Counts

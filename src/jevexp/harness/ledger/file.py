@@ -6,6 +6,7 @@ charged: a request that was in flight when its process died may have cost money.
 """
 
 import os
+import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -62,11 +63,14 @@ class FileLedger(BaseLedger):
         # Threads share one open file, between which its lock makes no difference.
         self._turn = threading.Lock()
         flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_APPEND | os.O_CREAT
-        self._file = os.open(path, flags | os.O_CLOEXEC, 0o644)
+        # Opening a pipe would wait for somebody at its other end.
+        self._file = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
         self._position = 0
         self._lines = 0
         self._books = Books()
         try:
+            if not stat.S_ISREG(os.fstat(self._file).st_mode):
+                raise LedgerError(f"{path}: is no file, and a ledger is one")
             with self._locked():
                 if own_rows:
                     _keep_session(path, self._session)

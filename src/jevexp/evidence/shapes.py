@@ -1,0 +1,116 @@
+"""What has to be there inside of a manifest and a summary before anybody looks at it.
+
+A run directory may come from a stranger, or from another version. What a reader needs is checked
+once, where the file is read; whatever else is there is kept.
+"""
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+
+class _Shape(BaseModel):
+    model_config = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
+
+
+class _Named(_Shape):
+    name: str
+
+
+class _Weights(_Shape):
+    sha256: str | None
+
+
+class _Quantization(_Shape):
+    label: str | None
+
+
+class _Declared(_Named):
+    weights: _Weights
+    quantization: _Quantization
+
+
+class _Value(_Shape):
+    value: Any
+    source: str
+
+
+class _Field(_Shape):
+    verdict: str
+    declared: Any
+    observed: list[_Value]
+
+
+class _Finding(_Shape):
+    level: str
+    message: str
+
+
+class _Identity(_Shape):
+    verdict: str
+    fields: dict[str, _Field]
+    findings: list[_Finding]
+
+
+class _Resolved(_Shape):
+    dataset: dict[str, Any]
+    tracking: dict[str, Any]
+    outputs: str
+
+
+class _Pin(_Shape):
+    source: str | None = None
+    commit: str | None = None
+
+
+class _Ece(_Shape):
+    ece: float
+
+
+class _Latency(_Shape):
+    p50_s: float | None
+    p95_s: float | None
+
+
+class _Numbers(_Shape):
+    n_planned: int
+    n_valid: int
+    accuracy: float | None
+    brier_mean: float | None
+    ece: _Ece | None
+    ordinal_mae: float | None
+    latency: _Latency
+
+
+class _Summary(_Numbers):
+    n_correct: int
+    n_scorable: int
+    per_family: dict[str, _Numbers]
+
+
+def _has(shape: type[BaseModel]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    def check(fields: dict[str, Any]) -> dict[str, Any]:
+        shape.model_validate(fields)
+        return fields
+
+    return check
+
+
+Named = Annotated[dict[str, Any], AfterValidator(_has(_Named))]
+Declared = Annotated[dict[str, Any], AfterValidator(_has(_Declared))]
+Identity = Annotated[dict[str, Any], AfterValidator(_has(_Identity))]
+Resolved = Annotated[dict[str, Any], AfterValidator(_has(_Resolved))]
+Pin = Annotated[dict[str, Any], AfterValidator(_has(_Pin))]
+# UTC, as a manifest is written; years that every clock and calendar knows.
+Time = Annotated[str, Field(pattern=r"^(19[7-9]|2\d\d)\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$")]
+
+
+def check_summary(fields: Any) -> dict[str, Any]:
+    """A summary, unchanged.
+
+    Raises:
+        ValueError: it is no object, or lacks what every summary has.
+    """
+    _Summary.model_validate(fields)
+    return dict(fields)
