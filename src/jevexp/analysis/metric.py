@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from jevexp.analysis.statistics.clustered import clustered_mean
 from jevexp.analysis.statistics.interval import Interval
-from jevexp.analysis.statistics.power import required_pairs, smallest_difference, smallest_mean
+from jevexp.analysis.statistics.power import required_tasks, smallest_effect, smallest_mean
 from jevexp.analysis.statistics.proportions import mcnemar_exact, paired_difference
 from jevexp.analysis.statistics.resampling import percentile_interval
 from jevexp.analysis.statistics.verdict import Verdict, decide
@@ -117,7 +117,9 @@ def mean_difference(
     )
     if not mean.standard_error:
         return metric
-    smallest = smallest_mean(mean.standard_error, alpha=options.alpha, power=POWER)
+    smallest = smallest_mean(
+        mean.standard_error, mean.clusters - 1, alpha=options.alpha, power=POWER
+    )
     sought = max(abs(mean.mean), options.margin)
     needed = math.ceil(mean.n * (smallest / sought) ** 2)
     return replace(metric, smallest_effect=smallest, tasks_needed=needed)
@@ -148,7 +150,9 @@ def accuracy_difference(
     )
     bootstrap = metric.equivalence or score
     present = ~np.isnan(values)
-    effect = max(1.0, clustered_mean(values[present], members[present]).design_effect or 1.0)
+    found = clustered_mean(values[present], members[present])
+    # Where nothing flips it cannot be estimated: then every cluster counts as one task.
+    effect = max(1.0, found.design_effect or found.n / found.clusters)
     # One flip more than was seen: without any, nothing is known about how many there would be.
     discordance = (gained + lost + 1) / (metric.n + 1)
     sought = min(max(abs(metric.delta), options.margin), discordance)
@@ -156,11 +160,18 @@ def accuracy_difference(
         metric,
         equivalence=Interval(min(bootstrap.low, score.low), max(bootstrap.high, score.high)),
         p=max(metric.p, mcnemar_exact(gained, lost)),
-        smallest_effect=smallest_difference(
-            metric.n / effect, discordance, alpha=options.alpha, power=POWER
+        smallest_effect=smallest_effect(
+            metric.n,
+            metric.clusters,
+            discordance,
+            design_effect=effect,
+            alpha=options.alpha,
+            power=POWER,
         ),
         tasks_needed=math.ceil(
-            effect * required_pairs(sought, discordance, alpha=options.alpha, power=POWER)
+            required_tasks(
+                sought, discordance, design_effect=effect, alpha=options.alpha, power=POWER
+            )
         ),
         gained=gained,
         lost=lost,

@@ -8,7 +8,9 @@ from scipy.stats import norm
 
 from jevexp.analysis.statistics.power import (
     required_pairs,
+    required_tasks,
     smallest_difference,
+    smallest_effect,
     smallest_mean,
     tasks_for_margin,
 )
@@ -41,9 +43,29 @@ def test_an_impossible_difference_is_refused() -> None:
 
 
 def test_a_mean_is_found_with_the_stated_power() -> None:
-    found = smallest_mean(0.1, alpha=0.05, power=0.9)
+    found = smallest_mean(0.1, 10**9, alpha=0.05, power=0.9)
 
     assert norm.sf(norm.isf(0.025) - found / 0.1) == pytest.approx(0.9)
+
+
+def test_independent_tasks_need_what_the_exact_test_needs() -> None:
+    assert required_tasks(0.1, 0.2, design_effect=1) == required_pairs(0.1, 0.2)
+    assert smallest_effect(200, 200, 0.2, design_effect=1) == smallest_difference(200, 0.2)
+
+
+def test_tasks_that_are_alike_need_what_the_clustered_test_needs() -> None:
+    spread = norm.isf(0.025) + norm.isf(0.2)
+    expected = 2 * spread**2 * (0.2 - 0.1**2) / 0.1**2
+
+    assert required_tasks(0.1, 0.2, design_effect=2) == pytest.approx(expected)
+    found = smallest_effect(1000, 500, 0.2, design_effect=2)
+    assert found is not None
+    assert required_tasks(found, 0.2, design_effect=2) == pytest.approx(1000, rel=0.01)
+
+
+def test_one_cluster_shows_nothing() -> None:
+    assert smallest_effect(1000, 1, 0.2, design_effect=2) is None
+    assert smallest_effect(40, 2, 0.2, design_effect=20) is None
 
 
 def test_the_tasks_for_a_margin_are_the_closed_form_of_non_inferiority() -> None:

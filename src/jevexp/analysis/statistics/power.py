@@ -50,13 +50,67 @@ def smallest_difference(
     return high
 
 
-def smallest_mean(standard_error: float, *, alpha: float = 0.05, power: float = 0.8) -> float:
-    """The mean that a test with this standard error finds: (z_alpha + z_power) times it.
+def required_tasks(
+    effect: float,
+    discordance: float,
+    *,
+    design_effect: float,
+    alpha: float = 0.05,
+    power: float = 0.8,
+) -> float:
+    """How many tasks, some of them wordings of one question, show a difference of two proportions.
+
+    Two tests have to agree: McNemar's, for which see `required_pairs`, and the cluster-robust t
+    test of the mean difference, which needs (z_alpha + z_power)^2 (D - d^2) / d^2 tasks times the
+    design effect. The more tasks of a cluster are alike, the more the second one decides.
+
+    Raises:
+        ValueError: the difference is zero, or larger than the share of pairs that differ.
+    """
+    independent = required_pairs(effect, discordance, alpha=alpha, power=power)
+    spread = two_sided_z(alpha) + _power_z(power)
+    mean = design_effect * spread**2 * (discordance - effect**2) / effect**2
+    return max(independent, mean)
+
+
+def smallest_effect(
+    tasks: int,
+    clusters: int,
+    discordance: float,
+    *,
+    design_effect: float,
+    alpha: float = 0.05,
+    power: float = 0.8,
+) -> float | None:
+    """The difference of two proportions that needs exactly `tasks`; see `required_tasks`.
+
+    None where so few tasks show no difference at all, or are all of one cluster.
+    """
+    independent = smallest_difference(tasks, discordance, alpha=alpha, power=power)
+    if independent is None or clusters < 2:
+        return None
+    inflated = design_effect * _spread(clusters - 1, alpha, power) ** 2
+    mean = math.sqrt(inflated * discordance / (tasks + inflated))
+    # A difference larger than the share that differs cannot be.
+    return max(independent, mean) if mean <= discordance else None
+
+
+def smallest_mean(
+    standard_error: float, degrees_of_freedom: int, *, alpha: float = 0.05, power: float = 0.8
+) -> float:
+    """The mean that a t test with this standard error finds: (t_alpha + t_power) times it.
 
     Bloom (1995), Evaluation Review 19(5). The error shrinks with the root of the
     number of tasks, so (result / mean)^2 times as many are needed for another mean.
     """
-    return (two_sided_z(alpha) + _power_z(power)) * standard_error
+    return _spread(degrees_of_freedom, alpha, power) * standard_error
+
+
+def _spread(degrees_of_freedom: int, alpha: float, power: float) -> float:
+    from scipy.special import stdtrit
+
+    quantiles = stdtrit(degrees_of_freedom, [1 - alpha / 2, power])
+    return float(quantiles.sum())
 
 
 def tasks_for_margin(
