@@ -106,6 +106,24 @@ def test_a_latency_that_cannot_be_trusted_says_why(
     assert "do not trust it: the candidate ran at the same time as 0-good on one host" in said
 
 
+def test_tables_are_written_beside_what_is_printed_and_never_over_others(
+    sweep: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = sweep.parent / "tables"
+    found = compared(capsys, str(sweep), f"--csv={folder}")
+
+    rows = (folder / "flips.csv").read_text().splitlines()
+    assert len(rows) == 1 + len(found["pairs"][0]["flips"])
+    with pytest.raises(InputError, match=r"runs\.csv: exists"):
+        main([str(sweep), f"--csv={folder}"])
+    assert main([str(sweep), *QUICK, f"--csv={folder}", "--force"]) == 0
+
+
+def test_a_run_is_no_folder_for_tables(sweep: Path) -> None:
+    with pytest.raises(InputError, match="is a run; put --csv last"):
+        main(["--csv", str(sweep / "0-good"), str(sweep)])
+
+
 def test_at_most_ten_flips_are_printed_and_all_are_in_the_json(
     sweep: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

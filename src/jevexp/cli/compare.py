@@ -8,24 +8,29 @@ from rich.text import Text
 
 from jevexp.analysis.compare import compare
 from jevexp.analysis.page.write import write_report
+from jevexp.analysis.tables import write_tables
 from jevexp.cli.choose_runs import add_runs, read_chosen
 from jevexp.cli.comparison_options import add_options, options_of
 from jevexp.cli.comparison_view import print_comparison
 from jevexp.cli.console import make_console, print_json
 from jevexp.cli.page_place import add_force, place_of
+from jevexp.cli.table_place import table_folder
 
 
 def main(argv: Sequence[str]) -> int:
     """Print the comparison; 0, whatever it says.
 
     Raises:
-        InputError: a path is no run, the runs cannot be compared, or the page is in the way of
-            another file.
+        InputError: a path is no run, the runs cannot be compared, or the page or a table is in the
+            way of another file.
     """
     arguments = _parser().parse_args(argv)
     place = None
     if arguments.html is not None:
         place = place_of(arguments.html, force=arguments.force)
+    folder = None
+    if arguments.csv is not None:
+        folder = table_folder(arguments.csv, force=arguments.force)
     runs = read_chosen(arguments)
     comparison = compare(runs, options_of(arguments))
     if arguments.json:
@@ -36,6 +41,9 @@ def main(argv: Sequence[str]) -> int:
         write_report(comparison, runs, place)
         # With --json, standard output is the numbers alone.
         make_console(stderr=arguments.json).print(Text(f"page: {place.page}"))
+    if folder:
+        write_tables(comparison, folder)
+        make_console(stderr=arguments.json).print(Text(f"tables: {folder}"))
     return 0
 
 
@@ -56,6 +64,14 @@ def _parser() -> argparse.ArgumentParser:
         metavar="PATH",
         help="also write a page, as PATH or into the folder PATH (default: report.html), with its "
         "plots beside it",
+    )
+    parser.add_argument(
+        "--csv",
+        nargs="?",
+        type=Path,
+        const=Path("comparison"),
+        metavar="FOLDER",
+        help="also write tables as CSV files into FOLDER (default: comparison)",
     )
     add_force(parser)
     return parser

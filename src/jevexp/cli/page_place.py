@@ -10,9 +10,7 @@ from jevexp.evidence.directory import MANIFEST
 
 def add_force(parser: argparse.ArgumentParser) -> None:
     """Add the option that allows to replace an earlier page."""
-    parser.add_argument(
-        "--force", action="store_true", help="replace a page and plots that are there already"
-    )
+    parser.add_argument("--force", action="store_true", help="replace files that are there already")
 
 
 def place_of(path: Path, *, force: bool) -> Place:
