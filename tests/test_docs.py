@@ -1,10 +1,13 @@
 """The reference pages name every field that exists, and the documents' links lead somewhere."""
 
+import dataclasses
 import re
 from pathlib import Path
 
 import pytest
 
+from jevexp.analysis import comparison
+from jevexp.analysis.metric import Metric, Options
 from jevexp.domain.record import Record
 from jevexp.evidence import Manifest
 from jevexp.harness import summarize
@@ -49,3 +52,15 @@ def test_every_manifest_field_is_documented() -> None:
 def test_links_lead_to_files_that_exist(page: Path) -> None:
     targets = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
     assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def test_every_field_of_a_comparison_is_documented() -> None:
+    text = reference("comparison.md")
+    kinds = (
+        comparison.Comparison, comparison.RunStatistics, comparison.Estimate, comparison.Bin,
+        comparison.Family, comparison.LatencySummary, comparison.Paraphrases,
+        comparison.IdentityField, comparison.PairResult, comparison.Flip, comparison.LatencyRatio,
+        comparison.MatrixCell, Metric, Options,
+    )  # fmt: skip
+    names = {field.name for kind in kinds for field in dataclasses.fields(kind)}
+    assert [name for name in sorted(names) if f"`{name}`" not in text] == []
