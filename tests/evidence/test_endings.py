@@ -18,22 +18,11 @@ from jevexp.errors import InputError
 from jevexp.evidence import Manifest, RunDirectory, RunStatus
 from jevexp.settings import Settings
 from tests.support.compose import compose
+from tests.support.in_process import Silent
 from tests.support.provider import Provider
 from tests.support.tasks import answer, failure
 
 SECRET = "sk-" + "secret"
-
-
-class Silent:
-    """An observer that has nothing to say."""
-
-    def started(self, plan: experiment.Plan) -> None: ...
-
-    def recorded(self, record: Record) -> None: ...
-
-    def stopping(self) -> None: ...
-
-    def finished(self) -> None: ...
 
 
 @cache

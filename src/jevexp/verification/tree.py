@@ -9,7 +9,7 @@ from pathlib import Path
 MOST_ENTRIES = 4_000_000
 MOST_LEVELS = 16
 # A file with holes takes no place on a disk and hours to read.
-MOST_BYTES = 64 << 30
+MOST_BYTES = 32 << 30
 
 _KINDS = {
     stat.S_IFLNK: "a symbolic link",
@@ -62,6 +62,9 @@ def read_tree(root: Path) -> Tree:
             status = entry.stat(follow_symlinks=False)
             entries += 1
             size += status.st_size if stat.S_ISREG(status.st_mode) else 0
+            if entries > MOST_ENTRIES or size > MOST_BYTES:
+                tree.faults[name] = "too much to be a run: nothing from here on was looked at"
+                return tree
             if fault := _fault(name, status, level):
                 tree.faults[name] = fault
             elif stat.S_ISDIR(status.st_mode):
@@ -70,9 +73,6 @@ def read_tree(root: Path) -> Tree:
                 tree.files[name] = status.st_size
                 if status.st_nlink > 1:
                     tree.links.append(name)
-            if entries > MOST_ENTRIES or size > MOST_BYTES:
-                tree.faults[name] = "too much to be a run: nothing after this was looked at"
-                return tree
     return tree
 
 
