@@ -18,6 +18,7 @@ VERBS = (
     "export",
     "gate",
     "identify",
+    "ledger",
     "list",
     "plan",
     "receipt",

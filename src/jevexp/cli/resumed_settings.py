@@ -16,7 +16,8 @@ from jevexp.settings import Settings
 # change as well, since the fingerprint says whether the same model is behind it.
 _CHANGEABLE = frozenset(
     {
-        *(f"caps.{name}" for name in ("name", "cap_usd", "reserve_usd", "ledger", "reason")),
+        *(f"caps.{name}" for name in ("name", "cap_usd", "reserve_usd", "reason")),
+        *(f"caps.ledger{part}" for part in ("", "_on_network", "_url", "_password_env")),
         *(f"tracking.{name}" for name in ("kind", "uri", "experiment", "raw_evidence")),
         *(f"backend.{name}" for name in ("base_url", "key_env", "header_env", "allow_http")),
         *(f"backend.server.{name}" for name in ("base_url", "key_env", "gguf")),

@@ -29,7 +29,7 @@ from jevexp.settings.openai_logprobs import (
 )
 from jevexp.settings.python_factory import PythonBackend
 from jevexp.settings.replay import ReplayBackend
-from jevexp.settings.run import Caps, Harness, Pricing, Runner
+from jevexp.settings.run import Caps, Harness, Pricing, Runner, check_ledger_url
 from jevexp.settings.settings import AnyBackend, Settings
 from jevexp.settings.systemone import SystemOneBackend
 from jevexp.settings.tracking import Tracking
@@ -74,6 +74,7 @@ __all__ = [
     "WeightFile",
     "Weights",
     "WeightsPackage",
+    "check_ledger_url",
     "explain",
     "field_names",
     "unknown_field",

@@ -13,7 +13,9 @@ from jevexp.verification.ledger import Rows
 from jevexp.verification.subject import Subject
 
 # Only the ledger knows of these: no record follows.
-_OF_THE_LEDGER = frozenset({StopReason.CAP_REACHED, StopReason.OVERCHARGED})
+_OF_THE_LEDGER = frozenset(
+    {StopReason.CAP_REACHED, StopReason.OVERCHARGED, StopReason.LEDGER_UNAVAILABLE}
+)
 
 
 class Stops:

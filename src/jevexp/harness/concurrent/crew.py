@@ -1,5 +1,6 @@
 """The threads that ask: they reserve and send in dataset order, whatever order answers come in."""
 
+import logging
 import queue
 import threading
 from collections import deque
@@ -10,8 +11,10 @@ from dataclasses import dataclass
 from jevexp.domain.record import Record
 from jevexp.domain.task import Task
 from jevexp.harness.attempt import Answered, Attempts, Reserved
-from jevexp.harness.ledger import CapReached, Overcharged
+from jevexp.harness.ledger import CapReached, LedgerUnavailable, Overcharged
 from jevexp.harness.stops import STOP_STATUSES
+
+log = logging.getLogger(__name__)
 
 # How many places the answers may run ahead of one that is slow, for each request under way.
 _AHEAD = 64
@@ -61,7 +64,7 @@ class Crew:
         self._under_way = self._at_the_disk = self._reserved = self._settled = 0
         self._no_more = self._abandoned = False
         self._working = 2 * concurrency
-        self.cap_reached = False
+        self.cap_reached = self.ledger_unavailable = False
         self.left_some = False
         self.error: BaseException | None = None
 
@@ -151,6 +154,11 @@ class Crew:
             except CapReached:
                 if not self._gives_back(settled):
                     return None
+            except LedgerUnavailable as error:
+                log.error("%s", error)
+                self.ledger_unavailable = True
+                self.send_no_more()
+                return None
 
     def _gives_back(self, settled: int) -> bool:
         """Wait for another settlement than those before; False where none will come."""

@@ -84,6 +84,8 @@ class ConcurrentRunner:
             raise crew.error
         if results.stop is None and crew.cap_reached:
             return RunOutcome(results.attempted, StopReason.CAP_REACHED)
+        if results.stop is None and crew.ledger_unavailable:
+            return RunOutcome(results.attempted, StopReason.LEDGER_UNAVAILABLE)
         if results.stop is None and crew.left_some and self._interrupts:
             self._interrupts.check()
         return RunOutcome(results.attempted, results.stop)
