@@ -37,7 +37,9 @@ def fields_of(comparison: Comparison, runs: Sequence[FinishedRun]) -> list[Field
         Field(name, [Value(_text(read(run))) for run in statistics])
         for name, read in _OF_STATISTICS.items()
     ]
-    settings = dict.fromkeys(name for run in statistics for name in run.settings)
+    settings = dict.fromkeys(
+        name for run in statistics for name in run.settings if name not in _OF_STATISTICS
+    )
     found += [
         Field(name, [Value(run.settings.get(name)) for run in statistics]) for name in settings
     ]

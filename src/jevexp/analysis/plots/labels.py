@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 _LETTER = 6.4
 _LINE = 14.0
 _MOST_LETTERS = 26
-# Where a name is tried, in pixels from its point: how it is aligned, then across and up.
-_PLACES = (
+# Where a name is tried: how it is aligned, then pixels across and up from its point.
+_PLACES: Sequence[tuple[str, int, int]] = (
     ("left", 9, 0),
     ("left", 6, 15),
     ("left", 6, -15),
@@ -24,9 +24,10 @@ _PLACES = (
     ("center", 0, -16),
 )
 _POINT = 6.0
-# How far a name may reach beyond the right end of the axes.
+# How far a name may reach beyond the axes to the right and above.
 _SPARE = 12.0
 
+Place = tuple[str, int, int]
 Box = tuple[float, float, float, float]
 
 
@@ -45,21 +46,35 @@ def place_labels(
     frame = axes.get_window_extent()
     pixels = [axes.transData.transform((x, y)) for x, y, _ in points]
     taken: list[Box] = [(x - _POINT, y - _POINT, x + _POINT, y + _POINT) for x, y in pixels]
+    crossed: list[Box] = []
     for corners in lines:
         (x0, y0), (x1, y1) = axes.transData.transform(corners)
-        taken.append((x0 - 1, y0 - 1, x1 + 1, y1 + 1))
+        crossed.append((x0 - 1, y0 - 1, x1 + 1, y1 + 1))
     for (x, y), (left, up, name) in zip(pixels, points, strict=True):
         text = shortened(visible(name), _MOST_LETTERS)
-        for align, across, above in _PLACES:
-            box = _box(x + across, y + above, len(text) * _LETTER, align)
-            inside = frame.x0 <= box[0] and box[2] <= frame.x1 + _SPARE and frame.y0 <= box[1]
-            if inside and not any(_overlap(box, other) for other in taken):
-                taken.append(box)
-                axes.annotate(
-                    text, (left, up), (across, above), textcoords="offset points", ha=align,
-                    va="center", fontsize=SMALL, color=INK, zorder=4,
-                )  # fmt: skip
-                break
+        width = len(text) * _LETTER
+        boxes = [(place, _box(x + place[1], y + place[2], width, place[0])) for place in _PLACES]
+        inside = [one for one in boxes if _within(one[1], frame.extents)]
+        # Better a name that crosses a line than none.
+        found = _first_free(inside, [*taken, *crossed]) or _first_free(inside, taken)
+        if found:
+            (align, across, above), box = found
+            taken.append(box)
+            axes.annotate(
+                text, (left, up), (across, above), textcoords="offset points", ha=align,
+                va="center", fontsize=SMALL, color=INK, zorder=4,
+            )  # fmt: skip
+
+
+def _first_free(
+    boxes: Sequence[tuple[Place, Box]], taken: Sequence[Box]
+) -> tuple[Place, Box] | None:
+    return next((one for one in boxes if not any(_overlap(one[1], other) for other in taken)), None)
+
+
+def _within(box: Box, frame: Sequence[float]) -> bool:
+    x0, y0, x1, y1 = frame
+    return x0 <= box[0] and box[2] <= x1 + _SPARE and y0 <= box[1] and box[3] <= y1 + _SPARE
 
 
 def _box(x: float, y: float, width: float, align: str) -> Box:

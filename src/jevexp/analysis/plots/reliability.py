@@ -44,9 +44,9 @@ def _panel(run: RunStatistics, color: str) -> Panel:
         run.label,
         f"Reliability diagram of {run.label}: accuracy against confidence in "
         f"{sum(one.n > 0 for one in run.bins)} bins, {ece}",
-        340,
+        354,
         _drawing(run.bins, color),
-        margins=Margins(left=36, right=12, top=10, bottom=42),
+        margins=Margins(left=36, right=12, top=24, bottom=42),
     )
 
 
@@ -62,13 +62,11 @@ def _drawing(bins: Sequence[Bin], color: str) -> "Callable[[Axes], None]":
         axes.set_axisbelow(True)
         axes.set_xlabel("confidence in the chosen option")
         axes.plot([0, 1], [0, 1], color=MUTED, linewidth=1, dashes=(4, 3))
-        axes.text(
-            0.02, 1.0, "share right", color=MUTED, fontsize=SMALL, va="top", backgroundcolor=PAPER
-        )
+        axes.text(0, 1.06, "share right", color=MUTED, fontsize=SMALL)
         most = max(one.n for one in bins)
         for one in bins:
             _draw_bin(axes, one, most, color)
-        axes.text(0.02, _FLOOR + _TALLEST + 0.05, "tasks in the bin", color=MUTED, fontsize=SMALL)
+        axes.text(0, _FLOOR + _TALLEST + 0.05, "tasks in the bin", color=MUTED, fontsize=SMALL)
 
     return draw
 

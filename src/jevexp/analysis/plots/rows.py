@@ -71,7 +71,8 @@ def draw_lines(
         axes.xaxis.set_major_locator(MaxNLocator(_MOST_TICKS, steps=[1, 2, 2.5, 5, 10]))
     axes.set_ylim(len(lines) - 0.5, -0.5)
     axes.set_yticks([])
-    axes.set_xlabel(label)
+    # Where the names take half of the width, centred text would be cut off.
+    axes.set_xlabel(label, loc="center" if roomy else "right")
     axes.tick_params(axis="x", length=0, pad=6)
     axes.grid(axis="x", color=RULE, linewidth=1)
     axes.set_axisbelow(True)

@@ -93,7 +93,7 @@ def _panel(
         key,
         title,
         f"{title} of {len(points)} runs; nothing beats in both: {names}",
-        300,
+        300 if len(points) <= _ROOMY else 420,
         _drawing(axis, points, best),
         width=WIDTH if len(points) <= _ROOMY else WIDE,
         margins=Margins(left=36, right=16, top=14, bottom=44),
@@ -122,17 +122,25 @@ def _drawing(axis: str, points: Sequence[Point], best: Sequence[Point]) -> "Call
 
 
 def _draw_scales(axes: "Axes", axis: str, points: Sequence[Point]) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     logarithmic(
         axes, [end for point in points for end in (point.cost, *(point.cost_interval or ()))]
     )
-    axes.set_ylim(0, 1.02)
-    axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "0.25", "0.5", "0.75", "1"])
+    if len(points) <= _ROOMY:
+        axes.set_ylim(0, 1.02)
+        axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "0.25", "0.5", "0.75", "1"])
+    else:
+        # Many points need the room, and their intervals say how far they are apart.
+        heights = [end for point in points for end in (point.accuracy, *(point.interval or ()))]
+        axes.set_ylim(max(0, min(heights) - 0.02), min(1.02, max(heights) + 0.02))
+        axes.yaxis.set_major_locator(MaxNLocator(5))
     axes.tick_params(length=0, pad=6)
     axes.grid(color=RULE, linewidth=1)
     axes.set_axisbelow(True)
     axes.set_xlabel(f"{axis} (logarithmic)")
     axes.text(
-        0.01, 1.0, "accuracy", transform=axes.transAxes, color=MUTED, fontsize=SMALL, va="top"
+        0, 1.03, "accuracy", transform=axes.transAxes, color=MUTED, fontsize=SMALL, va="bottom"
     )
 
 
