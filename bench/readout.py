@@ -70,9 +70,10 @@ def configured() -> tuple[LlamaCppBackend, ModelIdentity]:
     """What `make run` uses."""
     with initialize_config_dir(str(ROOT / "conf"), version_base=None):
         composed = compose("config", ["backend=llama_cpp", "model=gemma3_270m_q4km"])
-    plain: Any = OmegaConf.to_container(composed, resolve=False)
-    backend = LlamaCppBackend.model_validate(plain["backend"])
-    return backend, ModelIdentity.model_validate(plain["model"])
+    backend, model = (
+        OmegaConf.to_container(composed[name], resolve=True) for name in ("backend", "model")
+    )
+    return LlamaCppBackend.model_validate(backend), ModelIdentity.model_validate(model)
 
 
 def measure(backend: LlamaCpp, url: str) -> dict[str, list[float]]:
