@@ -58,6 +58,9 @@ def test_a_sweep_is_all_its_runs_in_order(
     assert said[2] == f"logged      comparison of {sweep}"
     assert any(line.startswith("compare   ") for line in said)
     assert any(line.startswith("report    ") for line in said)
+    # Two runs and their comparison.
+    pages = [page.read_text() for page in outputs.glob("mlartifacts/*/artifacts/report.html")]
+    assert sum("<title>" in page for page in pages) >= 3
 
     assert main([str(sweep), "--experiment", "of the sweep"]) == 0
 
@@ -225,3 +228,27 @@ def test_tasks_that_changed_since_the_run_are_done_without(tmp_path: Path) -> No
     )
 
     assert found is None
+
+
+def test_a_report_is_logged_unless_the_run_was_configured_without_and_then_when_asked(
+    outputs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = outputs / "plain"
+    make_run(path, TASKS, config=config(path, report=False))
+
+    changes = []
+    for flags in ([], ["--report"], ["--report"]):
+        assert main([str(path), "--experiment", "reports", *flags]) == 0
+        changes.append(capsys.readouterr().out.split()[0])
+
+    assert changes == ["logged", "updated", "unchanged"]
+
+
+def test_a_run_that_was_killed_before_its_first_answer_has_no_report(
+    outputs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = outputs / "early"
+    make_killed_run(path, TASKS, attempted=0)
+
+    assert main([str(path), "--experiment", "early"]) == 0
+    assert f"logged      {path}" in capsys.readouterr().out

@@ -24,6 +24,7 @@ def tracking(**changed: Any) -> Tracking:
         "uri": None,
         "experiment": "jevexp",
         "raw_evidence": False,
+        "report": True,
         "traces": False,
         "timeout_s": 10.0,
         "token_env": None,

@@ -1,34 +1,58 @@
 """What the statistics say about a run, for whoever keeps track of it."""
 
 from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 
 from jevexp.analysis.compare import describe
+from jevexp.analysis.comparison import Comparison
 from jevexp.analysis.metric import Options
-from jevexp.analysis.runs import read_run
+from jevexp.analysis.page.write import PAGE, Place, write_report
+from jevexp.analysis.runs import FinishedRun, read_run
 from jevexp.domain.task import Task
 from jevexp.errors import InputError
 from jevexp.evidence import RunDirectory
 from jevexp.tracking import Additions, Intervals
 
 
-def additions(directory: RunDirectory, tasks: Sequence[Task] | None) -> Additions:
-    """What is logged with a run beside its evidence; computed only if it is needed."""
-    return Additions(intervals=lambda: _intervals(directory, tasks))
+def additions(directory: RunDirectory, tasks: Sequence[Task] | None, *, report: bool) -> Additions:
+    """What is logged with a run beside its evidence; computed once, and only if it is needed.
+
+    Args:
+        directory: the finished run.
+        tasks: those that were planned; None where they cannot be had.
+        report: whether its page and its plots belong to it.
+    """
+
+    @cache
+    def described() -> tuple[FinishedRun, Comparison] | None:
+        try:
+            run = read_run(directory, lambda _: tasks)
+        except InputError:
+            # Nothing was asked, or what came back cannot be read: there are no numbers.
+            return None
+        return run, describe(run, Options())
+
+    def intervals() -> Intervals:
+        found = described()
+        return _intervals(found[1]) if found else {}
+
+    def write(folder: Path) -> None:
+        if found := described():
+            run, comparison = found
+            write_report(comparison, [run], Place(folder / PAGE))
+
+    return Additions(intervals, write if report else None)
 
 
-def _intervals(directory: RunDirectory, tasks: Sequence[Task] | None) -> Intervals:
-    try:
-        run = read_run(directory, lambda _: tasks)
-    except InputError:
-        # Nothing was asked, or what came back cannot be read: no numbers, so no intervals.
-        return {}
-    found = describe(run, Options()).runs[0]
+def _intervals(comparison: Comparison) -> Intervals:
+    run = comparison.runs[0]
     estimates = {
-        "accuracy": found.accuracy,
-        "brier_mean": found.brier,
-        "ece": found.ece,
-        "ordinal_mae": found.mae,
-        "p50_s": found.latency and found.latency.median,
+        "accuracy": run.accuracy,
+        "brier_mean": run.brier,
+        "ece": run.ece,
+        "ordinal_mae": run.mae,
+        "p50_s": run.latency and run.latency.median,
     }
     return {
         name: (estimate.interval.low, estimate.interval.high)

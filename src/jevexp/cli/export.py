@@ -81,6 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--experiment", metavar="NAME", help="the experiment that gets the runs")
     add_login(parser)
     parser.add_argument("--raw", action="store_true", help="also log the raw evidence")
+    parser.add_argument("--report", action="store_true", help="also log the page and its plots")
     parser.add_argument("--traces", action="store_true", help="also log one trace a task")
     return parser
 
@@ -105,6 +106,8 @@ def _plan(directory: RunDirectory, given: Path, arguments: argparse.Namespace) -
         fields["experiment"] = arguments.experiment
     if arguments.raw:
         fields["raw_evidence"] = True
+    if arguments.report:
+        fields["report"] = True
     if arguments.traces:
         fields["traces"] = True
     target = Target(Tracking.of(fields, at="tracking"), _outputs(directory.path, resolved))
@@ -124,13 +127,15 @@ def _log(console: Console, tracker: Tracker, export: Export) -> TrackedRun | Non
     path = export.directory.path
     try:
         tasks = planned_tasks(export.manifest)
-        run = tracker.log(export.directory, tasks, additions(export.directory, tasks))
+        settings = export.target.settings
+        more = additions(export.directory, tasks, report=settings.report)
+        run = tracker.log(export.directory, tasks, more)
     except TrackingError as error:
         console.print(Text(f"not logged  {path}: {error}", style="red"))
         return None
     if run is not None:
         console.print(Text(f"{run.change:<10}  {path}{_remark(export.manifest)}"))
-        if export.target.settings.traces and tasks is None:
+        if settings.traces and tasks is None:
             console.print(Text("            without traces: its tasks are not here"))
     return run
 

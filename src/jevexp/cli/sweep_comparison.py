@@ -7,7 +7,8 @@ from pathlib import Path
 from jevexp.analysis.compare import compare
 from jevexp.analysis.comparison import Comparison
 from jevexp.analysis.metric import Options
-from jevexp.analysis.runs import check_comparable
+from jevexp.analysis.page.write import PAGE, Place, write_report
+from jevexp.analysis.runs import FinishedRun, check_comparable
 from jevexp.cli.choose_runs import answered, read_runs
 from jevexp.cli.comparison_note import comparison_note
 from jevexp.domain.json import dumps
@@ -49,10 +50,11 @@ def log_sweep_comparison(
             name=f"comparison · {runs[0].manifest.dataset.name} · {len(runs)} runs",
             runs=directories,
             note=lambda: comparison_note(compared(), str(sweep.resolve()), addresses.get),
-            report=lambda folder: _write(compared(), folder),
+            report=lambda folder: _write(compared(), runs, folder),
         )
     )
 
 
-def _write(comparison: Comparison, folder: Path) -> None:
+def _write(comparison: Comparison, runs: Sequence[FinishedRun], folder: Path) -> None:
+    write_report(comparison, runs, Place(folder / PAGE))
     (folder / "comparison.json").write_text(dumps(comparison.plain(), indent=2), encoding="utf-8")

@@ -23,13 +23,15 @@ class Tracking:
     def __init__(self, settings: Settings, console: Console) -> None:
         self._tracker = make_tracker(settings.tracking, Path(settings.outputs))
         self._options = export_options(settings.tracking)
+        self._report = settings.tracking.report
         self._console = console
         self._tracked: list[TrackedRun] = []
 
     def __call__(self, directory: RunDirectory, tasks: Sequence[Task]) -> None:
         """Log a run; a failure is a warning that says how to log it later."""
         try:
-            if run := self._tracker.log(directory, tasks, additions(directory, tasks)):
+            more = additions(directory, tasks, report=self._report)
+            if run := self._tracker.log(directory, tasks, more):
                 self._tracked.append(run)
         except TrackingError as error:
             self._warn(f"not tracked: {error}; log it later with: {self._later(directory.path)}")

@@ -18,6 +18,7 @@ class Tracking(Model):
     uri: str | None
     experiment: Annotated[str, Field(min_length=1, max_length=500)]
     raw_evidence: bool
+    report: bool = True
     traces: bool = False
     timeout_s: Seconds
     token_env: EnvironmentVariable | None = None

@@ -22,7 +22,8 @@ class Additions:
 
     Attributes:
         intervals: computes the intervals of the headline numbers.
-        report: writes a report and its plots into a folder; None for no report.
+        report: writes report.html and its plots into a folder, or nothing where there is nothing
+            to say; None for no report.
     """
 
     intervals: Callable[[], Intervals] = no_intervals

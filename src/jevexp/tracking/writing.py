@@ -39,8 +39,7 @@ def write(client: Any, experiment_id: str, content: Content) -> TrackedRun:
         _log_run(client, run_id, content)
     added = False
     if content.report is not None and REPORT not in known:
-        _log_report(client, run_id, content.report)
-        added = True
+        added = _log_report(client, run_id, content.report)
     if content.traces is not None and TRACES not in known:
         written = write_traces(client, experiment_id, run_id, content.traces())
         client.set_tag(run_id, TRACES, str(written))
@@ -65,11 +64,15 @@ def _log_run(client: Any, run_id: str, content: Content) -> None:
     client.set_tag(run_id, EVIDENCE, content.evidence_sha256)
 
 
-def _log_report(client: Any, run_id: str, write_report: WriteFiles) -> None:
+def _log_report(client: Any, run_id: str, write_report: WriteFiles) -> bool:
+    """Log the report; False where there is nothing to say about the run."""
     with TemporaryDirectory() as folder:
         write_report(Path(folder))
+        if not any(Path(folder).iterdir()):
+            return False
         client.log_artifacts(run_id, folder)
     client.set_tag(run_id, REPORT, REPORT_FILE)
+    return True
 
 
 def _find(client: Any, experiment_id: str, content: Content) -> Any:
