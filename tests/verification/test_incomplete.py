@@ -12,7 +12,7 @@ import pytest
 from jevexp.evidence.directory import CHECKSUMS, LEDGER, MANIFEST, RESULTS, SUMMARY
 from jevexp.verification import Result, State, verify_run
 from tests.support.cli import jevexp, only_run, start
-from tests.support.forgery import edit, lines, reseal, write_lines
+from tests.support.forgery import edit, lines, raw_file, reseal, write_lines
 from tests.verification.test_run import complaints
 
 SLOW = ("dataset=demo", "backend=fake", "backend.latency_s=0.05", "tracking=none")
@@ -48,6 +48,7 @@ def killed_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         report = verify_run(run)
         assert complaints(report) == []
         assert report.incomplete == "a process is still writing it"
+        assert {check.result for check in report.checks} == {Result.NOT_CHECKED}
 
     return stopped(tmp_path_factory.mktemp("killed"), signal.SIGKILL, meanwhile=look)
 
@@ -106,7 +107,11 @@ def test_a_torn_last_line_in_a_run_that_ended_is_a_failure(
 def test_a_reservation_in_flight_stays_charged(killed: Path) -> None:
     """Killed while it waited for an answer: the last task has a reservation and nothing else."""
     rows = lines(killed, LEDGER)
-    done = len(lines(killed, RESULTS))
+    records = lines(killed, RESULTS)
+    done = len(records)
+    claimed = {raw_file(killed, record["task_id"]) for record in records}
+    for path in set((killed / "raw").iterdir()) - claimed:
+        path.unlink()
     write_lines(killed, LEDGER, rows[: 1 + 2 * done])
     assert complaints(verify_run(killed)) == []
 

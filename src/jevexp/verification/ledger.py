@@ -179,7 +179,7 @@ def _check_records(
 
 def _explained(subject: Subject, rows: Rows, missing: list[str]) -> set[str]:
     """The reservations without a record that the protocol leaves behind."""
-    known = [one for one in missing if subject.tasks is None or one in subject.by_id]
+    known = [one for one in missing if subject.tasks is None or one in subject.places]
     if subject.manifest.stop_reason == StopReason.OVERCHARGED:
         return set(known).intersection(rows.overcharged)
     at_once = subject.manifest.concurrency

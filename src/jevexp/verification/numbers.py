@@ -1,6 +1,6 @@
 """Accuracy, Brier score and calibration by other formulas than the summary's."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -14,7 +14,7 @@ _BINS = 10
 
 
 def check_numbers(
-    tasks: Sequence[Task],
+    tasks: Iterable[Task],
     records: Mapping[str, Record],
     summary: Mapping[str, Any],
     check: Check,
@@ -28,14 +28,10 @@ def check_numbers(
     - Brier: Σ (p - y)² = Σ p² - 2·p[right] + 1, since Σ y² = 1 and only one y is not 0;
     - ECE: 1/n · Σ over the bins of |Σ confidence - Σ correct|, the bins' sizes having cancelled.
     """
-    scored = list(_scored(tasks, records))
-    attempted = [task for task in tasks if task.scorable and task.id in records]
+    scored, labels, attempted = _scored(tasks, records)
     right = [_is_right(probs, gold) for probs, gold in scored]
-    labelled = sum(
-        records[task.id].correct is True for task in attempted if records[task.id].probs is None
-    )
     numbers = {
-        "accuracy": _share(sum(right) + labelled, len(attempted)),
+        "accuracy": _share(sum(right) + labels, attempted),
         "brier_mean": _share(sum(_brier(probs, gold) for probs, gold in scored), len(scored)),
         "ece": _ece([probs for probs, _ in scored], right),
     }
@@ -50,12 +46,21 @@ def check_numbers(
 
 
 def _scored(
-    tasks: Sequence[Task], records: Mapping[str, Record]
-) -> Iterator[tuple[dict[str, float], str]]:
+    tasks: Iterable[Task], records: Mapping[str, Record]
+) -> tuple[list[tuple[dict[str, float], str]], int, int]:
+    """Distributions with the right label, right answers without a distribution, and attempts."""
+    scored = []
+    labels = attempted = 0
     for task in tasks:
         record = records.get(task.id)
-        if record and record.probs is not None and task.scorable and task.gold is not None:
-            yield record.probs, task.gold
+        if record is None or not task.scorable or task.gold is None:
+            continue
+        attempted += 1
+        if record.probs is not None:
+            scored.append((record.probs, task.gold))
+        elif record.correct:
+            labels += 1
+    return scored, labels, attempted
 
 
 def _is_right(probs: Mapping[str, float], gold: str) -> bool:

@@ -45,7 +45,6 @@ class RecordPass:
         self._costs = Costs(subject)
         self._stops = Stops(subject)
         self._claimed: set[str] = set()
-        self._places = {task.id: place for place, task in enumerate(subject.tasks or ())}
         self._place = 0
         # Tasks without a record: before an adopted record, and before one that was made here.
         self._skipped: list[tuple[str, int]] = []
@@ -117,7 +116,7 @@ class RecordPass:
         tasks = self._subject.tasks
         if tasks is None:
             return None
-        place = self._places.get(record.task_id)
+        place = self._subject.places.get(record.task_id)
         if place is None:
             message = f"task {record.task_id!r} is not among the planned ones"
             self._order.fail(RESULTS, message, line=line)

@@ -55,6 +55,6 @@ class Subject:
         return frozenset(self.resumed.get("adopted", ()))
 
     @cached_property
-    def by_id(self) -> dict[str, Task]:
-        """The planned tasks by their ids."""
-        return {task.id: task for task in self.tasks or ()}
+    def places(self) -> dict[str, int]:
+        """Where each planned task stands, by its id."""
+        return {task.id: place for place, task in enumerate(self.tasks or ())}
