@@ -220,3 +220,20 @@ def test_a_shipped_dataset_takes_no_path() -> None:
     assert refusal(shipped(PIN, path="x.jsonl")) == (
         "dataset.path: demo ships with jevexp; use dataset=local for your own file"
     )
+
+
+# What was loaded last
+
+
+def test_a_file_is_read_once_until_somebody_touches_it(tmp_path: Path) -> None:
+    path = tmp_path / "mine.jsonl"
+    path.write_bytes(BODY)
+    first = load_dataset(local(path))
+    assert load_dataset(local(path)) is first
+    changed = BODY.replace(b'"t0"', b'"x0"')
+    assert len(changed) == len(BODY)
+    path.write_bytes(changed)
+    assert [task.id for task in load_dataset(local(path)).tasks] == ["x0", "t1", "t2"]
+    path.unlink()
+    with pytest.raises(InputError, match="cannot read the task file"):
+        load_dataset(local(path))

@@ -1,7 +1,7 @@
 """From a dataset's settings to checked tasks, wherever its files are."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -66,6 +66,9 @@ def load_dataset(
 ) -> LoadedDataset:
     """Find, verify and read a dataset's files; pinned ones are downloaded once.
 
+    What was loaded last is not read again while its files are untouched: a command line is checked
+    before it runs, and the runs of a sweep mostly share their tasks.
+
     Args:
         dataset: what to load.
         cache: the cache folder; None means `$JEVEXP_CACHE`, else the platform's.
@@ -76,13 +79,38 @@ def load_dataset(
     Raises:
         InputError: a file cannot be had, is not the pinned one, or holds a line that is no task.
     """
+    if not may_download:
+        _check_cached(dataset, cache)
+    sources = _sources(dataset, cache, show)
+    key = (dataset, _untouched(sources))
+    if key not in _last:
+        loaded = _load(dataset, sources)
+        _last.clear()
+        _last[key] = loaded
+    return _last[key]
+
+
+_Key = tuple[Dataset, tuple[tuple[int, ...], ...]]
+_last: dict[_Key, LoadedDataset] = {}
+
+
+def _untouched(sources: Sequence[_Source]) -> tuple[tuple[int, ...], ...]:
+    """What changes when somebody writes to one of the files."""
+    states = []
+    for source in sources:
+        # Reading a file that is not there has words of its own.
+        with suppress(OSError):
+            state = source.path.stat()
+            states.append((state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns))
+    return tuple(states)
+
+
+def _load(dataset: Dataset, sources: Sequence[_Source]) -> LoadedDataset:
     lines: list[bytes] = []
     canonical: list[bytes] = []
     loaded: list[LoadedFile] = []
     places: dict[str, str] = {}
-    if not may_download:
-        _check_cached(dataset, cache)
-    for source in _sources(dataset, cache, show):
+    for source in sources:
         # Pinned bytes are what they are; whoever writes a file wants to hear of a typing error.
         file = read_file(source.path, strict=dataset.source != "pinned", places=places)
         _check_count(source, len(file.lines))
