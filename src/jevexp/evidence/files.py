@@ -1,6 +1,7 @@
 """Writing files so that a crash leaves the old state or the new one, and never half of either."""
 
 import os
+from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 
@@ -38,7 +39,12 @@ def write_new(path: Path, data: bytes) -> None:
 def replace(path: Path, data: bytes) -> None:
     """Replace a file's content in one step: readers see all of the old or all of the new."""
     temporary = path.with_name(f".{path.name}.new")
-    with temporary.open("wb", buffering=0) as file:
-        write_durably(file, data)
-    temporary.replace(path)
+    try:
+        with temporary.open("wb", buffering=0) as file:
+            write_durably(file, data)
+        temporary.replace(path)
+    except OSError:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
     sync_directory(path.parent)
