@@ -112,13 +112,15 @@ class Observer(Protocol):
 class Outcome:
     """How a run ended, as its directory says it.
 
-    `signal` is one that arrived, also when it came too late to stop the run.
+    `signal` is one that arrived, also when it came too late to stop the run. `tracked` is false
+    where the tracker never heard of it: a refused run, or somebody who did not want to wait.
     """
 
     directory: RunDirectory
     manifest: Manifest
     summary: dict[str, Any]
     signal: Interrupted | None = None
+    tracked: bool = False
 
 
 def plan(settings: Settings) -> Plan:
@@ -212,9 +214,10 @@ def run(
             ending = _ending(journal, lambda: attempt.run(observer, interrupts))
             outcome = _complete(plan, directory, journal, ending)
         directory.seal()
-        if ending.status is not RunStatus.REFUSED:
+        tracked = ending.status is not RunStatus.REFUSED and not interrupts.impatient
+        if tracked:
             track(directory, plan.tasks)
-        return replace(outcome, signal=interrupts.pending)
+        return replace(outcome, signal=interrupts.pending, tracked=tracked)
 
 
 def _journal(plan: Plan, launch: Launch, directory: RunDirectory) -> Journal:

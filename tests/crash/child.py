@@ -71,14 +71,26 @@ class Child:
 NAMES: dict[str, str] = {}
 
 
-def start(arguments: Sequence[str], log: Path, kill: Kill | None = None) -> Child:
-    """Start `jevexp ARGUMENTS` in the present folder; what it prints goes into a file."""
+def start(
+    arguments: Sequence[str],
+    log: Path,
+    kill: Kill | None = None,
+    prepare: Callable[[], None] = lambda: None,
+) -> Child:
+    """Start `jevexp ARGUMENTS` in the present folder; what it prints goes into `LOG.out`.
+
+    Args:
+        arguments: the command line.
+        log: where the child notes what it does.
+        kill: how it dies.
+        prepare: called in the child first.
+    """
     if not NAMES:
         tasks = load_dataset(compose("dataset=demo").dataset).tasks
         NAMES.update({key(task.state, task.question.wire()): task.id for task in tasks})
     pid = os.fork()
     if pid == 0:
-        _run(lambda: _in_child(arguments, log, kill))
+        _run(lambda: _in_child(arguments, log, kill, prepare))
     return Child(pid)
 
 
@@ -94,7 +106,9 @@ def _run(body: Callable[[], int]) -> None:
         os._exit(status)
 
 
-def _in_child(arguments: Sequence[str], log: Path, kill: Kill | None) -> int:
+def _in_child(
+    arguments: Sequence[str], log: Path, kill: Kill | None, prepare: Callable[[], None]
+) -> int:
     printed = os.open(f"{log}.out", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     os.dup2(printed, 1)
     os.dup2(printed, 2)
@@ -106,5 +120,6 @@ def _in_child(arguments: Sequence[str], log: Path, kill: Kill | None) -> int:
     if kill is not None and kill.point is not None:
         arm, _ = POINTS[kill.point]
         arm(Count(kill.nth))
+    prepare()
     watch(os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644), NAMES)
     return main(arguments)

@@ -1,9 +1,11 @@
 """Runs that end early and are resumed, in this process, with a provider that does as it is told."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +18,7 @@ from jevexp.resume import adopt, read_earlier
 from jevexp.settings import Settings
 from tests.support.compose import compose
 from tests.support.provider import Provider, Step
-from tests.support.tasks import answer
+from tests.support.tasks import answer, failure
 
 TASKS = 6
 
@@ -30,12 +32,35 @@ def settings(*overrides: str) -> Settings:
 def right(request: Request) -> Decision:
     """An answer that is valid for any question."""
     options = request.question.options
-    return answer(
-        dict.fromkeys(options, 1 / len(options)), request=request.wire(), response={"a": 1}
-    )
+    return said(request, dict.fromkeys(options, 1 / len(options)))
 
 
-class Killed(SystemExit):
+def said(request: Request, probs: Mapping[str, float], **changed: Any) -> Decision:
+    """An answer with raw evidence like that of the offline provider."""
+    return answer(probs, request=request.wire(), response={"probabilities": dict(probs)}, **changed)
+
+
+def invalid(request: Request) -> Decision:
+    """An answer that is no distribution."""
+    return said(request, {"no": 3.0})
+
+
+def failed(request: Request) -> Decision:
+    """A failure that is known."""
+    return failure("timeout", request=request.wire())
+
+
+class Named(Provider):
+    """A provider under the name that the settings have."""
+
+    name = "fake"
+
+
+class Crash(SystemExit):
+    """Ends a run where it is raised; it is completed and sealed as crashed."""
+
+
+class Killed(BaseException):
     """Ends a run where it is raised, with everything on disk as it was."""
 
 
@@ -89,12 +114,12 @@ class Desk:
 
     def run(self, *steps: Step, using: Settings | None = None) -> Session:
         """A run from the start."""
-        return self._perform(experiment.plan(using or settings()), Provider(*steps))
+        return self._perform(experiment.plan(using or settings()), Named(*steps))
 
     def resume(self, of: Session, *steps: Step, using: Settings | None = None) -> Session:
         """A run that goes on with another one."""
         plan = adopt(read_earlier(of.path), experiment.plan(using or settings()))
-        return self._perform(plan, Provider(*steps or (right,)))
+        return self._perform(plan, Named(*steps or (right,)))
 
     def _perform(self, plan: experiment.Plan, provider: Provider) -> Session:
         path = self.folder / f"run-{len(self.sessions)}"
@@ -102,7 +127,10 @@ class Desk:
         self.sessions.append(session)
         with self.patch.context() as patch:
             patch.setattr(experiment, "make_backend", lambda *arguments: provider)
-            experiment.run(plan, experiment.Launch(path), Silent(), _untracked)
+            if any(isinstance(step, Killed) for step in provider.steps):
+                patch.setattr(RunDirectory, "place_adopted", lambda directory: None)
+            with suppress(Killed):
+                experiment.run(plan, experiment.Launch(path), Silent(), _untracked)
         return session
 
 

@@ -7,8 +7,19 @@ from typing import Any
 import pytest
 
 from jevexp.evidence import RunDirectory, RunStatus
-from tests.resume.sessions import TASKS, Desk, Killed, Session, order, right, settings
-from tests.support.tasks import answer, failure
+from tests.resume.sessions import (
+    TASKS,
+    Crash,
+    Desk,
+    Killed,
+    Session,
+    failed,
+    invalid,
+    order,
+    right,
+    said,
+    settings,
+)
 
 
 def check_whole(session: Session) -> None:
@@ -34,7 +45,7 @@ def check_whole(session: Session) -> None:
 
 
 def test_only_what_was_never_answered_is_asked(desk: Desk) -> None:
-    first = desk.run(right, right, right, Killed())
+    first = desk.run(right, right, right, Crash())
     second = desk.resume(first)
     check_whole(second)
     assert len(second.provider.received) == TASKS - 3
@@ -43,7 +54,7 @@ def test_only_what_was_never_answered_is_asked(desk: Desk) -> None:
 
 
 def test_the_manifest_says_what_came_from_where(desk: Desk) -> None:
-    first = desk.run(right, right, Killed())
+    first = desk.run(right, right, Crash())
     before = (first.path / "manifest.json").read_bytes()
     resumed = desk.resume(first).manifest.resumed
     assert resumed is not None
@@ -59,7 +70,7 @@ def test_the_manifest_says_what_came_from_where(desk: Desk) -> None:
 
 
 def test_the_earlier_run_is_left_as_it_is(desk: Desk) -> None:
-    first = desk.run(right, failure(), Killed())
+    first = desk.run(right, failed, Crash())
     before = {path: path.read_bytes() for path in first.path.rglob("*") if path.is_file()}
     second = desk.resume(first)
     assert {path: path.read_bytes() for path in first.path.rglob("*") if path.is_file()} == before
@@ -68,7 +79,7 @@ def test_the_earlier_run_is_left_as_it_is(desk: Desk) -> None:
 
 
 def test_failed_attempts_are_asked_again_at_their_place(desk: Desk) -> None:
-    first = desk.run(failure(), right, failure(), right, right, Killed())
+    first = desk.run(failed, right, failed, right, right, Crash())
     second = desk.resume(first)
     check_whole(second)
     asked = [request.state for request in second.provider.received]
@@ -79,7 +90,7 @@ def test_failed_attempts_are_asked_again_at_their_place(desk: Desk) -> None:
 
 
 def test_an_answer_that_was_invalid_was_an_answer(desk: Desk) -> None:
-    first = desk.run(answer({"no": 3.0}), right, Killed())
+    first = desk.run(invalid, right, Crash())
     second = desk.resume(first)
     assert len(second.provider.received) == TASKS - 2
     assert second.lines[0] == first.lines[0]
@@ -87,8 +98,8 @@ def test_an_answer_that_was_invalid_was_an_answer(desk: Desk) -> None:
 
 
 def test_a_resumed_run_is_resumed_again(desk: Desk) -> None:
-    first = desk.run(right, right, Killed())
-    second = desk.resume(first, right, Killed())
+    first = desk.run(right, right, Crash())
+    second = desk.resume(first, right, Crash())
     assert second.ids == order()[:3]
     third = desk.resume(second)
     check_whole(third)
@@ -103,12 +114,8 @@ def test_a_resumed_run_is_resumed_again(desk: Desk) -> None:
 
 
 def test_adopted_records_behind_a_kill_are_not_lost(desk: Desk) -> None:
-    first = desk.run(failure(), right, right, Killed())
-    with desk.patch.context() as patch:
-        # As SIGKILL would: nothing is put in order any more, nothing is sealed.
-        patch.setattr(RunDirectory, "place_adopted", lambda directory: None)
-        patch.setattr(RunDirectory, "seal", lambda directory: None)
-        second = desk.resume(first, Killed())
+    first = desk.run(failed, right, right, Crash())
+    second = desk.resume(first, Killed())
     assert second.ids == []
     third = desk.resume(second)
     check_whole(third)
@@ -146,10 +153,14 @@ def test_a_charge_above_its_reservation_is_asked_again(desk: Desk) -> None:
     using = settings("pricing.input_per_m=1", "pricing.output_per_m=1")
     dear = {"input_tokens": 1_000_000, "output_tokens": 0}
     cheap = {"input_tokens": 1, "output_tokens": 0}
-    first = desk.run(lambda request: answer(right(request).probs, usage=dear), using=using)
+    first = desk.run(
+        lambda request: said(request, dict(right(request).probs or {}), usage=dear), using=using
+    )
     assert first.manifest.stop_reason == "overcharged"
     second = desk.resume(
-        first, lambda request: answer(right(request).probs, usage=cheap), using=using
+        first,
+        lambda request: said(request, dict(right(request).probs or {}), usage=cheap),
+        using=using,
     )
     check_whole(second)
     assert len(second.provider.received) == TASKS
@@ -158,7 +169,7 @@ def test_a_charge_above_its_reservation_is_asked_again(desk: Desk) -> None:
 
 
 def test_the_cap_holds_for_all_sessions_together(desk: Desk) -> None:
-    first = desk.run(right, right, Killed())
+    first = desk.run(right, right, Crash())
     second = desk.resume(first, using=settings("caps.cap_usd=0.1"))
     assert second.manifest.ledger.cap_usd == pytest.approx(0.04)
     assert second.manifest.stop_reason == "cap_reached"
@@ -170,7 +181,7 @@ def test_the_cap_holds_for_all_sessions_together(desk: Desk) -> None:
 
 
 def test_its_own_ledger_covers_only_what_it_asked(desk: Desk) -> None:
-    first = desk.run(right, right, Killed())
+    first = desk.run(right, right, Crash())
     second = desk.resume(first)
     rows = [json.loads(line) for line in (second.path / "ledger.jsonl").read_text().splitlines()]
     asked = {row["meta"]["task_id"] for row in rows if row["event"] == "reserve"}

@@ -10,17 +10,24 @@ import pytest
 
 from jevexp.errors import InputError
 from jevexp.evidence import RunDirectory, RunStatus
-from tests.resume.sessions import Desk, Killed, Session, order, right, settings
-from tests.support.provider import Provider
-from tests.support.tasks import answer
+from tests.resume.sessions import (
+    Crash,
+    Desk,
+    Killed,
+    Named,
+    Session,
+    invalid,
+    order,
+    right,
+    said,
+    settings,
+)
 
 
 @pytest.fixture
 def first(desk: Desk) -> Session:
     """A run that ended after two of its tasks, never sealed, as a kill leaves it."""
-    with desk.patch.context() as patch:
-        patch.setattr(RunDirectory, "seal", lambda directory: None)
-        return desk.run(right, right, Killed())
+    return desk.run(right, right, Killed())
 
 
 def refused(desk: Desk, of: Session, match: str) -> None:
@@ -41,18 +48,18 @@ def test_a_complete_run(desk: Desk) -> None:
 
 
 def test_a_run_whose_tasks_were_all_answered(desk: Desk) -> None:
-    invalid = desk.run(answer({"no": 3.0}))
-    assert invalid.manifest.status is RunStatus.INCOMPLETE
-    refused(desk, invalid, "every task was answered; there is nothing left to ask")
+    session = desk.run(invalid)
+    assert session.manifest.status is RunStatus.INCOMPLETE
+    refused(desk, session, "every task was answered; there is nothing left to ask")
 
 
 def test_a_refused_run(desk: Desk) -> None:
-    class Absent(Provider):
+    class Absent(Named):
         def open(self, log_directory: Path) -> "Absent":
             raise InputError("no server")
 
     with desk.patch.context() as patch:
-        patch.setattr("tests.resume.sessions.Provider", Absent)
+        patch.setattr("tests.resume.sessions.Named", Absent)
         session = desk.run(right)
     refused(desk, session, "was refused and asked nothing; run it again instead")
 
@@ -88,13 +95,13 @@ def test_another_number_of_tasks(desk: Desk, first: Session) -> None:
 @pytest.mark.parametrize(
     ("spoil", "match"),
     [
-        (lambda path: change(path, "correct", None), "scored again, correct is another"),
-        (lambda path: change(path, "predicted", "x"), "scored again, predicted is another"),
-        (lambda path: change(path, "probs", {"no": 1.0}), "scored again, probs is another"),
-        (lambda path: change(path, "task_id", "x"), "task 'x': is none of the run's tasks"),
-        (lambda path: change(path, "family", "x"), "its record belongs to another task"),
-        (lambda path: change(path, "raw_sha256", "0" * 64), "not the raw evidence of task"),
-        (lambda path: change(path, "extra", 1), r"results\.jsonl:1: not a record: extra"),
+        (lambda path: change(path, "correct", None), "fails verification: scores: .*correct"),
+        (lambda path: change(path, "predicted", "x"), "fails verification: scores: .*predicted"),
+        (lambda path: change(path, "probs", {"no": 1.0}), "fails verification: scores: .*probs"),
+        (lambda path: change(path, "task_id", "x"), "fails verification: attempts"),
+        (lambda path: change(path, "family", "x"), "fails verification: .*family"),
+        (lambda path: change(path, "raw_sha256", "0" * 64), "fails verification: raw files"),
+        (lambda path: change(path, "extra", 1), r"fails verification: .*results\.jsonl:1: "),
     ],
 )
 def test_a_record_that_does_not_hold(
@@ -107,25 +114,25 @@ def test_a_record_that_does_not_hold(
 def test_raw_evidence_that_was_changed(desk: Desk, first: Session) -> None:
     path = RunDirectory(first.path).raw_file(order()[1])
     path.write_bytes(path.read_bytes() + b" ")
-    refused(desk, first, "not the raw evidence of task")
+    refused(desk, first, "fails verification: raw files")
 
 
 def test_raw_evidence_that_is_gone(desk: Desk, first: Session) -> None:
     RunDirectory(first.path).raw_file(order()[1]).unlink()
-    refused(desk, first, "No such file")
+    refused(desk, first, "fails verification: raw files")
 
 
 def test_a_file_that_was_changed_after_the_seal(desk: Desk) -> None:
-    session = desk.run(right, Killed())
+    session = desk.run(right, Crash())
     (session.path / "run.log").write_text("")
-    refused(desk, session, r"run\.log: was changed after the run")
+    refused(desk, session, r"fails verification: files: run\.log")
 
 
 def test_answers_of_several_models(desk: Desk) -> None:
     def other(request: Any) -> Any:
-        return answer(right(request).probs, model="m-2")
+        return said(request, dict(right(request).probs or {}), model="m-2")
 
-    session = desk.run(right, other, Killed())
+    session = desk.run(right, other, Crash())
     assert session.manifest.stop_reason == "identity_changed"
     refused(desk, session, "several models answered: m-1, m-2")
 
@@ -134,12 +141,12 @@ def test_answers_of_several_models(desk: Desk) -> None:
 
 
 def test_another_fingerprint(desk: Desk, first: Session) -> None:
-    class Other(Provider):
+    class Other(Named):
         def describe(self) -> dict[str, Any]:
             return {"model": "m-1", "readout": {"bias": 13}}
 
     with desk.patch.context() as patch:
-        patch.setattr("tests.resume.sessions.Provider", Other)
+        patch.setattr("tests.resume.sessions.Named", Other)
         second = desk.resume(first)
     manifest = second.manifest
     assert manifest.status is RunStatus.REFUSED
@@ -151,22 +158,13 @@ def test_another_fingerprint(desk: Desk, first: Session) -> None:
 
 
 def test_another_model(desk: Desk, first: Session) -> None:
-    class Other(Provider):
+    class Other(Named):
         def describe(self) -> dict[str, Any]:
             return {"model": "m-2"}
 
     with desk.patch.context() as patch:
-        patch.setattr("tests.resume.sessions.Provider", Other)
+        patch.setattr("tests.resume.sessions.Named", Other)
         patch.setattr("jevexp.evidence.adoption.Adoption.difference", lambda *arguments: None)
         second = desk.resume(first)
     assert second.manifest.message == "resume: 'm-1' answered then, 'm-2' does now"
     assert second.provider.received == []
-
-
-def test_a_last_line_that_was_cut_off_is_asked_again(desk: Desk, first: Session) -> None:
-    path = first.path / "results.jsonl"
-    path.write_bytes(path.read_bytes()[:-1])
-    second = desk.resume(first)
-    assert second.manifest.status is RunStatus.COMPLETE
-    assert second.manifest.resumed is not None
-    assert second.manifest.resumed.adopted == order()[:1]

@@ -17,7 +17,7 @@ class Provider:
     def __init__(self, *steps: Step, cost_basis: str | None = None) -> None:
         self.cost_basis = cost_basis
         self.received: list[Request] = []
-        self._steps: Sequence[Step] = steps
+        self.steps: Sequence[Step] = steps
 
     def open(self, log_directory: Path) -> Self:
         del log_directory
@@ -29,7 +29,7 @@ class Provider:
         return {"model": "m-1"}
 
     def decide(self, request: Request) -> Decision:
-        step = self._steps[min(len(self.received), len(self._steps) - 1)]
+        step = self.steps[min(len(self.received), len(self.steps) - 1)]
         self.received.append(request)
         if isinstance(step, BaseException):
             raise step

@@ -71,9 +71,11 @@ def label_only(label: str | None) -> Decision:
     return Decision(ok=True, model="m-1", label=label, probs_source=ProbsSource.LABEL_ONLY)
 
 
-def failure(error: str = "http_error", status_code: int | None = None) -> Decision:
+def failure(
+    error: str = "http_error", status_code: int | None = None, request: Any = None
+) -> Decision:
     """A known failure."""
-    return Decision(ok=False, model="m-1", error=error, status_code=status_code)
+    return Decision(ok=False, model="m-1", error=error, status_code=status_code, request=request)
 
 
 def record(of: Task, **changes: Any) -> Record:

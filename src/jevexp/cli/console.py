@@ -1,7 +1,10 @@
 """The terminal as all verbs use it."""
 
+import os
 import sys
+from contextlib import suppress
 from io import TextIOWrapper
+from typing import IO, Any, cast
 
 from jevexp.domain.json import JSON, dumps
 from jevexp.untrusted.console import SafeConsole
@@ -9,6 +12,42 @@ from jevexp.untrusted.text import printable_json
 
 # Where nobody set a width, as in a file or a pipe: wide enough for the tables.
 _PLAIN_WIDTH = 120
+
+
+class _Outlived:
+    """Standard output, whatever it is at the time; once nobody reads it, silence."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sys.stdout, name)
+
+    def write(self, text: str) -> int:
+        """Write, or lose the text."""
+        try:
+            return sys.stdout.write(text)
+        except OSError:
+            self._go_silent()
+            return len(text)
+
+    def flush(self) -> None:
+        """Flush, or lose what was written."""
+        try:
+            sys.stdout.flush()
+        except OSError:
+            self._go_silent()
+
+    def _go_silent(self) -> None:
+        # Or the interpreter would fail at its own flush, at the very end.
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def make_run_console() -> SafeConsole:
+    """A console on standard output whose reader may go: a night's run does not end with its pipe.
+
+    The same goes for a terminal that is closed.
+    """
+    width = None if sys.stdout.isatty() else _PLAIN_WIDTH
+    return SafeConsole(width=width, soft_wrap=True, file=cast(IO[str], _Outlived()))
 
 
 def make_console(*, stderr: bool = False) -> SafeConsole:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from jevexp import experiment
-from jevexp.cli.console import make_console
+from jevexp.cli.console import make_run_console
 from jevexp.cli.paths import remove_refused
 from jevexp.cli.progress import make_observer
 from jevexp.cli.report import Refused, report_run
@@ -12,7 +12,7 @@ from jevexp.cli.track import Tracking
 from jevexp.errors import InputError
 from jevexp.settings import Settings
 
-console = make_console()
+console = make_run_console()
 # Of the runs in this process; a launcher's other processes keep their own.
 _tracking: list[Tracking] = []
 
@@ -42,10 +42,13 @@ def perform(
         return
     except OSError as error:
         # The disk is full or gone: even the last manifest could not be written.
-        reason = f"{error.strerror}; what was written until then is kept"
+        kept = "what was written until then is kept" if launch.directory.exists() else "it is gone"
+        reason = f"{error.strerror}; {kept}"
         console.print(f"{launch.directory}: {reason}", markup=False)
         return
     if outcome.signal:
+        if not outcome.tracked:
+            tracking.put_off(outcome.directory)
         raise outcome.signal
 
 

@@ -1,5 +1,6 @@
 """What is printed when a run or a sweep has ended, and the exit status that goes with it."""
 
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,7 +43,12 @@ def report_run(console: Console, path: Path) -> int:
     summary = directory.read_summary()
     if summary:
         console.print(tables.results(manifest, summary))
-    console.print(tables.verdict(manifest))
+    if manifest.status is RunStatus.RUNNING:
+        # Its counts are those of its start.
+        kept = sum(1 for _ in directory.records())
+        console.print(f"never completed: {kept} of {manifest.counts.requested} tasks have a record")
+    else:
+        console.print(tables.verdict(manifest))
     for line in run_lines(manifest):
         console.print(line)
     if (stray := _stray_mass(directory)) is not None and stray > STRAY_MASS:
@@ -56,6 +62,8 @@ def report_run(console: Console, path: Path) -> int:
     for fault in _failures(directory):
         console.print(Text(f"  {fault}"))
     _print_place(console, "run", path)
+    if manifest.counts.answered < manifest.counts.requested:
+        console.print(Text(f"go on with it: jevexp resume={shlex.quote(str(path))}"))
     return 1 if manifest.exit_status is None else manifest.exit_status
 
 

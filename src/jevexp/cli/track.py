@@ -14,7 +14,7 @@ from jevexp.domain.task import Task
 from jevexp.errors import InputError
 from jevexp.evidence import RunDirectory
 from jevexp.settings import Settings
-from jevexp.tracking import TrackedRun, TrackingError, make_tracker
+from jevexp.tracking import NoTracker, TrackedRun, TrackingError, make_tracker
 
 
 class Tracking:
@@ -35,6 +35,11 @@ class Tracking:
                 self._tracked.append(run)
         except TrackingError as error:
             self._warn(f"not tracked: {error}; log it later with: {self._later(directory.path)}")
+
+    def put_off(self, directory: RunDirectory) -> None:
+        """Say how a run is logged later that was ended in a hurry."""
+        if not isinstance(self._tracker, NoTracker):
+            self._warn(f"not tracked; log it later with: {self._later(directory.path)}")
 
     def print_links(self) -> None:
         """Say where a browser shows the runs that were logged through this object."""

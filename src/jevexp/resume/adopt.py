@@ -10,7 +10,7 @@ from jevexp.evidence.directory import MANIFEST
 from jevexp.evidence.manifest import Resumed, Session
 from jevexp.experiment import Plan
 from jevexp.resume.earlier import Earlier
-from jevexp.resume.evidence import check_answer, checksums_sha256
+from jevexp.resume.evidence import check_answer, check_run, checksums_sha256
 from jevexp.untrusted.files import read_document
 
 
@@ -27,6 +27,7 @@ def adopt(earlier: Earlier, plan: Plan, *, charged_usd: float | None = None) -> 
     """
     manifest = earlier.manifest
     _check_same_tasks(earlier, plan)
+    check_run(earlier)
     seal = checksums_sha256(earlier)
     tasks = {task.id: task for task in plan.tasks}
     found: dict[str, tuple[AdoptedAnswer, bool]] = {}

@@ -1,9 +1,10 @@
 """Whether an earlier run's evidence is what it says; only what holds is taken over."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import fields
+from pathlib import Path
 
-from jevexp.backends.replay.checksums import verify
 from jevexp.backends.replay.run import decision_of
 from jevexp.domain.record import Record
 from jevexp.domain.task import Task
@@ -12,25 +13,37 @@ from jevexp.evidence.adoption import AdoptedAnswer
 from jevexp.evidence.directory import CHECKSUMS
 from jevexp.harness import Verdict, score
 from jevexp.resume.earlier import Earlier
+from jevexp.untrusted.files import read_document
+from jevexp.verification import verify_run
+
+
+def check_run(earlier: Earlier, tasks: Path | None = None) -> None:
+    """Verify the run as a whole, as far as it got.
+
+    Raises:
+        InputError: a check failed; says which one, where and why.
+    """
+    report = verify_run(earlier.path, tasks=tasks)
+    for check in report.checks:
+        for failure in check.failures[:1]:
+            raise InputError(
+                f"resume: {earlier.path}: fails verification: {check.name}: {failure.place}: "
+                f"{failure.message}; see jevexp verify"
+            )
 
 
 def checksums_sha256(earlier: Earlier) -> str | None:
-    """Hash every file that the run's checksums name; the hash of the checksums themselves.
-
-    Returns:
-        None for a run that was killed before it wrote them.
-
-    Raises:
-        InputError: a file is not the one that they were made of.
-    """
-    if not (earlier.path / CHECKSUMS).exists():
+    """The SHA-256 of the checksums; None for a run that was killed before it wrote them."""
+    path = earlier.path / CHECKSUMS
+    if not path.exists():
         return None
-    found, _ = verify(earlier.path, at="resume")
-    return found
+    return hashlib.sha256(read_document(path, follow_links=False)).hexdigest()
 
 
 def check_answer(answer: AdoptedAnswer, tasks: Mapping[str, Task]) -> None:
     """Hold one record against its task, its raw evidence and its score.
+
+    Also those that are in no results yet, which verification does not look at.
 
     Raises:
         InputError: naming the task, and what does not fit.

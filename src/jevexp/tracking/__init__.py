@@ -14,6 +14,7 @@ __all__ = [
     "Change",
     "Intervals",
     "Links",
+    "NoTracker",
     "SweepComparison",
     "TrackedRun",
     "Tracker",

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from jevexp.domain.json import loads
-from jevexp.evidence.directory import CHECKSUMS, MANIFEST, RESULTS
+from jevexp.evidence import RunStatus
+from jevexp.evidence.directory import CHECKSUMS, EARLY, MANIFEST, RESULTS
 from jevexp.untrusted.files import numbered_lines, opened, read_document
 from jevexp.verification.check import Check
 from jevexp.verification.subject import Subject
@@ -32,8 +33,11 @@ def check_resumed(subject: Subject) -> Check:
         expected = set(section["adopted"]) - recovered
         theirs = dict(_digests(earlier / RESULTS, expected))
         ours = dict(_digests(subject.root / RESULTS, expected))
+        # A killed run leaves some beside its results, or died before it had taken them over.
+        ours |= dict(_digests(subject.root / EARLY, expected))
+        killed = subject.manifest.status is RunStatus.RUNNING
         for task_id in section["adopted"]:
-            if task_id in recovered:
+            if task_id in recovered or (killed and task_id not in ours):
                 continue
             check.count += 1
             if ours.get(task_id) != theirs.get(task_id):
@@ -60,6 +64,8 @@ def _sha256(path: Path) -> str:
 
 
 def _digests(results: Path, wanted: set[str]) -> Iterator[tuple[str, str]]:
+    if not results.exists():
+        return
     with opened(results, follow_links=False) as file:
         for _, line in numbered_lines(file):
             if line.endswith(b"\n") and (task_id := loads(line)["task_id"]) in wanted:
