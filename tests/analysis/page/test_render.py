@@ -34,6 +34,12 @@ def read(made: Compared) -> tuple[PageReader, Any]:
     return reader, json.loads(dumps(made.comparison.plain()))
 
 
+@pytest.fixture(scope="module")
+def drawn_page(two_runs: Compared) -> str:
+    """The page of two runs with its plots."""
+    return page_of(two_runs.comparison, two_runs.runs, drawn=True)
+
+
 @pytest.mark.parametrize("several", ["two_runs", "five_runs"])
 def test_every_number_is_the_one_in_the_json(several: str, request: pytest.FixtureRequest) -> None:
     reader, document = read(request.getfixturevalue(several))
@@ -84,10 +90,8 @@ def test_the_headline_metrics_of_every_pair_are_there(five_runs: Compared) -> No
         assert f"/matrix/{index}/accuracy/delta" in places
 
 
-def test_the_plots_say_the_same_numbers(two_runs: Compared) -> None:
-    page = page_of(two_runs.comparison, two_runs.runs, drawn=True)
-
-    bold = set(re.findall(r'<text[^>]*font-weight="(?:bold|700)"[^>]*>([^<]*)<', page))
+def test_the_plots_say_the_same_numbers(two_runs: Compared, drawn_page: str) -> None:
+    bold = set(re.findall(r'<text[^>]*font-weight="(?:bold|700)"[^>]*>([^<]*)<', drawn_page))
     for run in two_runs.comparison.runs:
         for name in ("accuracy", "brier", "ece", "mae"):
             assert f"{getattr(run, name).value:.3f}" in bold
@@ -219,23 +223,21 @@ def test_the_command_makes_the_page_again(two_runs: Compared) -> None:
     )
 
 
-def test_nothing_is_loaded_and_nothing_can_run(two_runs: Compared) -> None:
-    page = page_of(two_runs.comparison, two_runs.runs, drawn=True)
-    reader = PageReader(page)
+def test_nothing_is_loaded_and_nothing_can_run(drawn_page: str) -> None:
+    reader = PageReader(drawn_page)
 
     assert {tag for tag, _ in reader.tags}.isdisjoint({"script", "link", "img", "iframe", "object"})
     for _, attributes in reader.tags:
         assert not any(name.startswith("on") or name == "style" for name in attributes)
         assert (attributes.get("href") or "#").startswith("#")
-    assert "http" not in re.sub(r'http-equiv|xmlns="[^"]*"', "", page)
+    assert "http" not in re.sub(r'http-equiv|xmlns="[^"]*"', "", drawn_page)
     (policy,) = [at["content"] for tag, at in reader.tags if "http-equiv" in at and tag == "meta"]
     assert policy is not None
     assert policy.startswith("default-src 'none'; style-src 'sha256-")
 
 
-def test_the_same_comparison_gives_the_same_page(two_runs: Compared) -> None:
-    first, again = (page_of(two_runs.comparison, two_runs.runs, drawn=True) for _ in range(2))
-    assert first == again
+def test_the_same_comparison_gives_the_same_page(two_runs: Compared, drawn_page: str) -> None:
+    assert page_of(two_runs.comparison, two_runs.runs, drawn=True) == drawn_page
 
 
 def test_tables_and_sections_can_be_found_without_seeing_them(five_runs: Compared) -> None:
@@ -255,8 +257,8 @@ def test_tables_and_sections_can_be_found_without_seeing_them(five_runs: Compare
 
 
 @pytest.fixture(scope="module")
-def harmless(two_runs: Compared) -> PageReader:
-    return PageReader(page_of(two_runs.comparison, two_runs.runs, drawn=True))
+def harmless(drawn_page: str) -> PageReader:
+    return PageReader(drawn_page)
 
 
 def hostile_task(task: Task, text: str) -> Task:

@@ -27,23 +27,20 @@ def titled(title: str) -> Plot:
     return Plot("one", "One", ("a",), [(1,)], [Panel("one", title, "a line", 200, draw)])
 
 
-def test_the_same_comparison_gives_the_same_bytes(two_runs: Compared, tmp_path: Path) -> None:
+def test_the_same_plot_gives_the_same_bytes(two_runs: Compared, tmp_path: Path) -> None:
     found = plots(two_runs.comparison)
+    assert tuple(found) == NAMES
     for folder in ("first", "again"):
         (tmp_path / folder).mkdir()
-        for plot in found.values():
-            write_plot(plot, tmp_path / folder)
+        for name in ("reliability", "tradeoff"):
+            write_plot(found[name], tmp_path / folder)
 
     files = sorted(path.name for path in (tmp_path / "first").iterdir())
-    assert files == sorted(f"{name}{end}" for name in NAMES for end in (".svg", ".png", ".csv"))
+    assert files == ["reliability.csv", "reliability.png", "reliability.svg",
+                     "tradeoff.csv", "tradeoff.png", "tradeoff.svg"]  # fmt: skip
     for name in files:
         assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
-
-
-def test_a_drawing_has_no_date_and_keeps_its_text(two_runs: Compared, tmp_path: Path) -> None:
-    write_plot(plots(two_runs.comparison)["leaderboard"], tmp_path)
-
-    svg = (tmp_path / "leaderboard.svg").read_text()
+    svg = (tmp_path / "first" / "tradeoff.svg").read_text()
     assert "<dc:date>" not in svg
     assert ">beta</text>" in svg
 

@@ -96,7 +96,7 @@ def _panel(
         300 if len(points) <= _ROOMY else 420,
         _drawing(axis, points, best),
         width=WIDTH if len(points) <= _ROOMY else WIDE,
-        margins=Margins(left=36, right=16, top=14, bottom=44),
+        margins=Margins(left=36, right=16, top=30, bottom=44),
     )
 
 
