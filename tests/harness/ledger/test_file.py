@@ -459,6 +459,8 @@ def test_a_full_disk_charges_nothing(
 
 def test_threads_share_one_ledger(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda file: None)
+    own = path.with_name("own.jsonl")
+    ledger = FileLedger(path, 10.0, own_rows=OwnRows(own))
 
     def spend(_: int) -> int:
         done = 0
@@ -470,8 +472,7 @@ def test_threads_share_one_ledger(path: Path, monkeypatch: pytest.MonkeyPatch) -
             ledger.settle(name, 0.0625, BASIS)
             done += 1
 
-    own = path.with_name("own.jsonl")
-    with FileLedger(path, 10.0, own_rows=OwnRows(own)) as ledger, ThreadPoolExecutor(8) as threads:
+    with ledger, ThreadPoolExecutor(8) as threads:
         assert sum(threads.map(spend, range(8))) == 160
         assert ledger.charged_usd == ledger.charged_here_usd == 10.0
     with FileLedger(own, 10.0, read_only=True) as kept:
