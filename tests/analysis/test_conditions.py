@@ -31,7 +31,7 @@ def test_what_differs_is_said(tmp_path: Path) -> None:
         concurrency=4,
         software=manifest(tmp_path).software.model_dump() | {"platform": "macOS"},
         fingerprint={"version": 1, "value": "12ab", "inputs": {}},
-        identity={"verdict": "contradicted"},
+        identity={"verdict": "contradicted", "fields": {}, "findings": [], "notes": []},
     )
 
     assert remarks(first, first) == []

@@ -144,7 +144,12 @@ def test_a_run_that_did_not_attempt_everything_fails_unless_told_otherwise(
 def test_a_contradicted_identity_fails_unless_told_otherwise(
     runs: dict[str, FinishedRun], tmp_path: Path
 ) -> None:
-    identity: dict[str, Any] = {"verdict": "contradicted", "fields": {}}
+    identity: dict[str, Any] = {
+        "verdict": "contradicted",
+        "fields": {},
+        "findings": [],
+        "notes": [],
+    }
     other = finished(tmp_path / "other", TASKS, IDS[:20], identity=identity, **LATER)
     limits = Limits({"accuracy": 0.05})
 

@@ -78,7 +78,7 @@ def identity(ftype: str) -> dict[str, object]:
     field = {"verdict": "observed_only", "declared": None, "observed": observed}
     size = {"verdict": "declared_only", "declared": 1000, "observed": []}
     fields = {"quantization.ftype": field, "weights.bytes": size}
-    return {"verdict": "observed_only", "fields": fields}
+    return {"verdict": "observed_only", "fields": fields, "findings": [], "notes": []}
 
 
 def test_identity_fields_that_differ_are_marked_in_every_run(tmp_path: Path) -> None:

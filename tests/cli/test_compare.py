@@ -91,6 +91,19 @@ def test_the_leaderboard_and_the_matrix_have_the_numbers_of_the_json(
     assert len(sentences) == 2
 
 
+def test_many_pairs_are_told_in_a_sentence_each(
+    sweep: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(2, 9):
+        make_run(sweep / f"{number}-more", TASKS, wrong_ids=IDS[:number], counts=counts(40))
+    assert main([str(sweep), *QUICK]) == 0
+    said = capsys.readouterr().out
+
+    assert "8 pairs in detail: --json, --csv or --html" in said
+    assert "right on one side alone" not in said
+    assert len([line for line in said.splitlines() if line.startswith("verdict")]) == 8
+
+
 def test_two_runs_have_no_matrix(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(sweep), *QUICK]) == 0
 

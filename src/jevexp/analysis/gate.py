@@ -1,7 +1,7 @@
 """Whether a run may replace its baseline: rules that intervals decide, never point values."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -90,8 +90,7 @@ def judge(comparison: Comparison, strict: Comparison, limits: Limits) -> GateRes
     # The level of a bound that makes it fail, and of one that lets it pass.
     alphas = Interval(strict.options.alpha, comparison.options.alpha)
     rulings = [
-        *_coverage(comparison, limits),
-        *_identity(comparison, limits),
+        *_conditions(comparison, limits),
         *(
             _drop(name, limit, pair.metric(name), strict_pair.metric(name), alphas)
             for name, limit in limits.max_drop.items()
@@ -106,46 +105,29 @@ def judge(comparison: Comparison, strict: Comparison, limits: Limits) -> GateRes
     return GateResult(Outcome.PASS, rulings)
 
 
-def _coverage(comparison: Comparison, limits: Limits) -> list[Ruling]:
-    rulings = []
-    for side, worst, run in zip(
-        ("baseline", "candidate"),
-        (Outcome.INCONCLUSIVE, Outcome.FAIL),
-        comparison.runs,
-        strict=True,
+def _conditions(comparison: Comparison, limits: Limits) -> Iterator[Ruling]:
+    """Whether both sides can be judged at all: enough attempted, and by whom they claim."""
+    baseline, candidate = comparison.runs
+    for side, run, otherwise in (
+        ("baseline", baseline, Outcome.INCONCLUSIVE),
+        ("candidate", candidate, Outcome.FAIL),
     ):
         enough = run.coverage >= limits.min_coverage
-        reason = f"the {side} attempted {run.attempted} of {run.requested} tasks"
-        rulings.append(
-            Ruling(
-                f"coverage of the {side}",
-                Outcome.PASS if enough else worst,
-                reason if enough else f"{reason}, less than a share of {limits.min_coverage:g}",
-                limit=limits.min_coverage,
-                found=run.coverage,
-            )
+        said = f"the {side} attempted {run.attempted} of {run.requested} tasks"
+        yield Ruling(
+            f"coverage of the {side}",
+            Outcome.PASS if enough else otherwise,
+            said if enough else f"{said}, less than a share of {limits.min_coverage:g}",
+            limit=limits.min_coverage,
+            found=run.coverage,
         )
-    return rulings
-
-
-def _identity(comparison: Comparison, limits: Limits) -> list[Ruling]:
-    rulings = []
-    for side, worst, run in zip(
-        ("baseline", "candidate"),
-        (Outcome.INCONCLUSIVE, Outcome.FAIL),
-        comparison.runs,
-        strict=True,
-    ):
         contradicted = run.identity == "contradicted" and not limits.allow_contradicted
         found = (run.identity or "unknown").replace("_", " ")
-        rulings.append(
-            Ruling(
-                f"identity of the {side}",
-                worst if contradicted else Outcome.PASS,
-                f"the identity of the {side} is {found}",
-            )
+        yield Ruling(
+            f"identity of the {side}",
+            otherwise if contradicted else Outcome.PASS,
+            f"the identity of the {side} is {found}",
         )
-    return rulings
 
 
 def _drop(
@@ -153,7 +135,9 @@ def _drop(
 ) -> Ruling:
     rule = f"max-drop {name}={limit:g}"
     if metric is None or strict is None or not metric.equivalence or not strict.equivalence:
-        return Ruling(rule, Outcome.INCONCLUSIVE, f"{name} has no interval here", limit=limit)
+        return Ruling(
+            rule, Outcome.INCONCLUSIVE, f"{name} is not known for both sides", limit=limit
+        )
     bounds = _Bounds(
         found=0.0 - metric.delta if name == "accuracy" else metric.delta,
         low=_worsening(strict.equivalence, name).low,

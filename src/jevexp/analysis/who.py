@@ -6,6 +6,7 @@ from typing import Any
 from jevexp.analysis.comparison import IdentityField
 from jevexp.analysis.runs import FinishedRun
 from jevexp.evidence import Manifest
+from jevexp.evidence.overrides import differing_overrides
 from jevexp.identity import shown
 
 # A longer one would be cut in plots and tables.
@@ -42,10 +43,7 @@ def _apart(runs: Sequence[FinishedRun]) -> list[str]:
 
 def differing_settings(runs: Sequence[FinishedRun]) -> list[dict[str, str]]:
     """For each run its overrides that are not the same in all of them."""
-    given = [_overrides(run.manifest) for run in runs]
-    fields = dict.fromkeys(field for one in given for field in one)
-    varying = [field for field in fields if len({one.get(field) for one in given}) > 1]
-    return [{field: one[field] for field in varying if field in one} for one in given]
+    return differing_overrides([run.manifest for run in runs])
 
 
 def identity_fields(runs: Sequence[FinishedRun]) -> list[list[IdentityField]]:
@@ -88,8 +86,3 @@ def _observed(field: Mapping[str, Any] | None) -> Any:
 
 def _text(value: Any) -> str | None:
     return None if value is None else shown(value)
-
-
-def _overrides(manifest: Manifest) -> dict[str, str]:
-    pairs = (override.partition("=") for override in manifest.config.overrides)
-    return {field: value for field, _, value in pairs}

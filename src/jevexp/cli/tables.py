@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from jevexp.evidence import Manifest, RunStatus
+from jevexp.evidence.overrides import differing_overrides
 
 _STYLE = {RunStatus.COMPLETE: "green", RunStatus.RUNNING: "yellow"}
 
@@ -65,13 +66,14 @@ def comparison(runs: Sequence[tuple[Manifest, dict[str, Any] | None]]) -> Table:
     """The runs of a sweep, in the order they were started, with what differs between them."""
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("run")
-    varying = _varying([manifest for manifest, _ in runs])
+    settings = differing_overrides([manifest for manifest, _ in runs])
+    varying = list(dict.fromkeys(field for one in settings for field in one))
     for field in varying:
         table.add_column(field, overflow="fold")
     for heading in ("valid", "accuracy", "Brier", "ECE", "MAE", "p50 s", "identity", "status"):
         table.add_column(heading, justify="right")
     for index, (manifest, summary) in enumerate(runs):
-        cells = [_overrides(manifest).get(field, "") for field in varying]
+        cells = [settings[index].get(field, "") for field in varying]
         metrics = _metrics(summary) if summary else [""] * 5
         valid = f"{manifest.counts.valid}/{manifest.counts.requested}"
         status = Text(manifest.status.value, style=_STYLE.get(manifest.status, "red"))
@@ -82,18 +84,6 @@ def comparison(runs: Sequence[tuple[Manifest, dict[str, Any] | None]]) -> Table:
 def _identity(manifest: Manifest) -> Text:
     verdict = manifest.identity["verdict"] if manifest.identity else ""
     return Text(verdict.replace("_", " "), style="bold red" if verdict == "contradicted" else "")
-
-
-def _varying(manifests: Sequence[Manifest]) -> list[str]:
-    """The overrides whose values are not the same everywhere."""
-    given = [_overrides(manifest) for manifest in manifests]
-    fields = dict.fromkeys(field for one in given for field in one)
-    return [field for field in fields if len({one.get(field) for one in given}) > 1]
-
-
-def _overrides(manifest: Manifest) -> dict[str, str]:
-    pairs = (override.partition("=") for override in manifest.config.overrides)
-    return {field: value for field, _, value in pairs}
 
 
 def number(value: float | None) -> str:
