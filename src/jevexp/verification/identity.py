@@ -36,7 +36,7 @@ def check_identity(subject: Subject) -> Check:
         if manifest.fingerprint.version != FINGERPRINT_VERSION:
             check.notes.append(f"the fingerprint is of version {manifest.fingerprint.version}")
             return check
-        found = fingerprint(manifest.backend["description"], report)
+        found = fingerprint(manifest.backend["description"], report, manifest.concurrency)
         check.expect("fingerprint.value", manifest.fingerprint.value, found.value, MANIFEST)
         stored = dumps(manifest.fingerprint.inputs, sort_keys=True)
         check.expect("fingerprint.inputs", stored, dumps(found.inputs, sort_keys=True), MANIFEST)

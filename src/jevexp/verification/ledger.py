@@ -1,66 +1,15 @@
-"""The run's own ledger rows: complete, in the contract's format, and adding up."""
+"""The run's own ledger: one reservation a task, settled as recorded, adding up to the charge."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from fractions import Fraction
-from typing import Any
 
-from jevexp.domain.json import loads
 from jevexp.domain.record import Record
 from jevexp.evidence.directory import LEDGER, MANIFEST, RESULTS
-from jevexp.harness.ledger.books import EPSILON_USD, Books, LedgerError
+from jevexp.harness.ledger.books import EPSILON_USD
 from jevexp.harness.stops import StopReason
-from jevexp.untrusted.files import TooLong, numbered_lines, opened
 from jevexp.verification.check import Check
 from jevexp.verification.differences import same
+from jevexp.verification.rows import Rows, read_rows
 from jevexp.verification.subject import Subject
-
-_FIELDS = {
-    "cap": {"event", "cap_usd", "ts"},
-    "reserve": {"event", "reservation_id", "reserved_usd", "ts", "meta"},
-    "settle": {"event", "reservation_id", "charged_usd", "ts", "meta"},
-}
-_META = {"reserve": {"task_id", "adapter"}, "settle": {"task_id", "basis"}}
-_LONGEST_ROW = 1 << 20
-
-
-@dataclass(slots=True)
-class Reservation:
-    """What the ledger says about one task; `charged_usd` is null while it is in flight."""
-
-    line: int
-    id: str
-    reserved_usd: float
-    charged_usd: float | None = None
-    basis: str | None = None
-
-
-@dataclass(slots=True)
-class Rows:
-    """All rows of one run, by task id in the order of the reservations.
-
-    `cut_off` are the tasks without a record that the protocol leaves behind: in flight when the run
-    was cut off, or charged above their reservation.
-    """
-
-    by_task: dict[str, Reservation] = field(default_factory=dict)
-    cut_off: set[str] = field(default_factory=set)
-    cap_usd: float | None = None
-    charged: Fraction = Fraction(0)
-
-    @property
-    def charged_usd(self) -> float:
-        """What the reservations came to, those in flight in full, in US dollars."""
-        return float(self.charged)
-
-    @property
-    def overcharged(self) -> list[str]:
-        """The tasks that were charged more than was reserved for them."""
-        return [
-            task_id
-            for task_id, one in self.by_task.items()
-            if one.charged_usd is not None and one.charged_usd > one.reserved_usd + EPSILON_USD
-        ]
 
 
 def check_ledger(
@@ -80,71 +29,11 @@ def check_ledger(
         else:
             check.skip(f"there is no {LEDGER}: the run has no rows of its own")
         return check, None
-    rows = _read(subject, check)
+    rows = read_rows(subject, check)
     with check.guarded(LEDGER):
         _check_records(subject, rows, records, early, check)
     _check_manifest(subject, rows, check)
     return check, rows
-
-
-def _read(subject: Subject, check: Check) -> Rows:
-    rows, books = Rows(), Books()
-    tasks: dict[str, str] = {}
-    with check.guarded(LEDGER), opened(subject.root / LEDGER, follow_links=False) as file:
-        try:
-            for number, line in numbered_lines(file, most=_LONGEST_ROW):
-                if not line.endswith(b"\n"):
-                    if subject.cut_off:
-                        check.notes.append(f"{LEDGER}:{number}: torn, and read by nobody")
-                    else:
-                        check.fail(LEDGER, "ends in the middle of a row", line=number)
-                    break
-                check.count += 1
-                with check.guarded(LEDGER, line=number):
-                    row = loads(line)
-                    _check_format(subject, row, number, check)
-                    books.add(row)
-                    _take(rows, tasks, row, number, check)
-        except TooLong as error:
-            check.fail(LEDGER, f"a row is {error}", line=error.line)
-        except LedgerError as error:
-            check.fail(LEDGER, str(error))
-    rows.charged = books.charged
-    return rows
-
-
-def _check_format(subject: Subject, row: dict[str, Any], line: int, check: Check) -> None:
-    event = row["event"]
-    if event not in _FIELDS:
-        check.fail(LEDGER, f"{event!r} is no event of a run", line=line)
-    elif set(row) != _FIELDS[event] or not _is_number(row["ts"]):
-        check.fail(LEDGER, f"not a row of the contract: {event}", line=line)
-    elif event in _META and set(row["meta"]) != _META[event]:
-        check.fail(LEDGER, f"meta: not that of a {event}", line=line)
-    if event == "cap" and line != 1:
-        check.fail(LEDGER, "a cap stands in the first row alone", line=line)
-    elif event != "cap" and line == 1:
-        check.fail(LEDGER, "the first row is the cap", line=line)
-    if event == "reserve" and row["meta"]["adapter"] != subject.manifest.backend["name"]:
-        check.fail(LEDGER, "meta.adapter: is not the run's backend", line=line)
-
-
-def _take(rows: Rows, tasks: dict[str, str], row: dict[str, Any], line: int, check: Check) -> None:
-    if row["event"] == "cap":
-        rows.cap_usd = row["cap_usd"]
-        return
-    task_id, reservation_id = row["meta"]["task_id"], row["reservation_id"]
-    if row["event"] == "reserve":
-        if task_id in rows.by_task:
-            check.fail(LEDGER, f"task {task_id!r} has a second reservation", line=line)
-            return
-        tasks[reservation_id] = task_id
-        rows.by_task[task_id] = Reservation(line, reservation_id, row["reserved_usd"])
-    elif tasks[reservation_id] != task_id:
-        check.fail(LEDGER, "meta.task_id: is not the reservation's", line=line)
-    else:
-        one = rows.by_task[task_id]
-        one.charged_usd, one.basis = row["charged_usd"], row["meta"]["basis"]
 
 
 def _check_records(
@@ -180,13 +69,18 @@ def _check_records(
 def _explained(subject: Subject, rows: Rows, missing: list[str]) -> set[str]:
     """The reservations without a record that the protocol leaves behind."""
     known = [one for one in missing if subject.tasks is None or one in subject.places]
-    if subject.manifest.stop_reason == StopReason.OVERCHARGED:
-        return set(known).intersection(rows.overcharged)
-    at_once = subject.manifest.concurrency
-    if not subject.cut_off or len(known) > at_once:
-        return set()
-    # One after the other, only the last one can have been in flight.
-    return set(known) if at_once > 1 or known == list(rows.by_task)[-1:] else set()
+    reason, at_once = subject.manifest.stop_reason, subject.manifest.concurrency
+    given_back = {one for one in known if at_once > 1 and rows.by_task[one].given_back}
+    if reason == StopReason.OVERCHARGED:
+        return given_back.union(set(known).intersection(rows.overcharged))
+    if not (subject.cut_off or reason == StopReason.LEDGER_UNAVAILABLE):
+        return given_back
+    left = [one for one in known if one not in given_back]
+    if at_once == 1:
+        # One after the other, only the last one can have been in flight.
+        return set(left) if left == list(rows.by_task)[-1:] else set()
+    # In flight, reserved ahead, and answered without a record yet.
+    return given_back.union(left) if len(left) <= 3 * at_once else given_back
 
 
 def _check_manifest(subject: Subject, rows: Rows, check: Check) -> None:
@@ -206,7 +100,3 @@ def _check_manifest(subject: Subject, rows: Rows, check: Check) -> None:
         check.fail(MANIFEST, "ledger.charged_usd: less than this run's own charge")
     if rows.cap_usd is not None and said.cap_usd > rows.cap_usd:
         check.fail(MANIFEST, f"ledger.cap_usd: above the cap in {LEDGER}:1")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

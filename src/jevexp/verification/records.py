@@ -15,8 +15,9 @@ from jevexp.untrusted.files import TooLong, numbered_lines, opened, read_documen
 from jevexp.verification.answers import Raw
 from jevexp.verification.check import Check
 from jevexp.verification.costs import Costs
-from jevexp.verification.ledger import Rows, check_ledger
+from jevexp.verification.ledger import check_ledger
 from jevexp.verification.requests import Requests
+from jevexp.verification.rows import Rows
 from jevexp.verification.scores import Answers, Scores
 from jevexp.verification.stops import Stops
 from jevexp.verification.subject import Subject
