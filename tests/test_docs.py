@@ -14,7 +14,7 @@ from jevexp.harness import summarize
 from jevexp.settings import Settings, field_names
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def reference(name: str) -> str:

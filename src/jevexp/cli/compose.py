@@ -243,6 +243,10 @@ def _one_line() -> Iterator[None]:
             ) from error
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         raise InputError(": ".join(lines[:2]) or type(error).__name__) from error
+    except (OSError, ValueError, RecursionError) as error:
+        # Names that no file can have, brackets without end: Hydra passes on what they cause.
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot be composed: {' '.join(str(reason).split())[:200]}") from error
 
 
 def _missing_option(error: MissingConfigException) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 
 from jevexp.evidence import Manifest, RunDirectory
 from jevexp.tracking.additions import Intervals
+from jevexp.tracking.markdown import code, plain
 from jevexp.tracking.tags import observed
 
 
@@ -16,9 +17,9 @@ def note(
 ) -> str:
     """The text that MLflow shows above everything else of a run."""
     rows = [*_numbers(manifest, summary or {}, intervals), *_identity(manifest)]
-    table = "\n".join(f"| {name} | {_cell(value)} |" for name, value in rows if value is not None)
+    table = "\n".join(f"| {name} | {value} |" for name, value in rows if value is not None)
     parts = [f"| | |\n|---|---|\n{table}", *_findings(manifest)]
-    return "\n\n".join([*parts, f"Evidence: `{directory.path.resolve()}`"]) + "\n"
+    return "\n\n".join([*parts, f"Evidence: {code(str(directory.path.resolve()))}"]) + "\n"
 
 
 def _numbers(
@@ -30,7 +31,7 @@ def _numbers(
         low, high = found
         return f"{text}, 95 % interval {low:.{digits}f} to {high:.{digits}f}"
 
-    yield "Status", manifest.status + (f", {why}" if (why := _reason(manifest)) else "")
+    yield "Status", manifest.status + (f", {plain(why)}" if (why := _reason(manifest)) else "")
     counts = manifest.counts
     yield "Tasks", f"{counts.requested}, attempted {counts.attempted}, valid {counts.valid}"
     if (accuracy := summary.get("accuracy")) is not None:
@@ -51,32 +52,34 @@ def _numbers(
 def _identity(manifest: Manifest) -> Iterator[tuple[str, str | None]]:
     dataset = manifest.dataset
     commit = dataset.pin.get("commit")
-    yield "Dataset", f"{dataset.name}{f' @ {commit[:12]}' if commit else ''}"
-    yield "Dataset hash", f"`{dataset.dataset_hash}`"
-    yield "Model", f"`{manifest.model.requested}`"
+    yield "Dataset", plain(f"{dataset.name}{f' @ {commit[:12]}' if commit else ''}")
+    yield "Dataset hash", code(dataset.dataset_hash)
+    yield "Model", code(manifest.model.requested)
     if strangers := manifest.model.strangers:
-        yield "Model, answered", f"**{', '.join(f'`{name}`' for name in strangers)}**"
-    yield "Quantization, declared", manifest.model.declared["quantization"]["label"]
-    yield "Quantization, observed", observed(manifest, "quantization.ftype")
+        yield "Model, answered", f"**{', '.join(map(code, strangers))}**"
+    label = manifest.model.declared["quantization"]["label"]
+    yield "Quantization, declared", plain(label) if label else None
+    if ftype := observed(manifest, "quantization.ftype"):
+        yield "Quantization, observed", plain(ftype)
     sha256 = manifest.model.declared["weights"]["sha256"]
-    yield "Weights, declared", f"`{sha256}`" if sha256 else None
+    yield "Weights, declared", code(sha256) if sha256 else None
     if found := observed(manifest, "weights.sha256"):
-        yield "Weights, observed", f"`{found}`"
+        yield "Weights, observed", code(found)
     if manifest.identity:
-        yield "Identity", f"**{str(manifest.identity['verdict']).replace('_', ' ')}**"
-    yield "Backend", str(manifest.backend["name"])
+        yield "Identity", f"**{plain(manifest.identity['verdict'].replace('_', ' '))}**"
+    yield "Backend", plain(manifest.backend["name"])
 
 
 def _findings(manifest: Manifest) -> Iterator[str]:
     """What is odd about the identity: contradicted fields, and findings such as a telling alias."""
     identity = manifest.identity or {}
     contradicted = [
-        f"- contradicted: `{name}`"
+        f"- contradicted: {code(name)}"
         for name, field in identity.get("fields", {}).items()
         if field["verdict"] == "contradicted"
     ]
     found = [
-        f"- {finding['level']}: {_cell(finding['message'])}"
+        f"- {plain(finding['level'])}: {plain(finding['message'])}"
         for finding in identity.get("findings", [])
     ]
     if contradicted or found:
@@ -90,7 +93,3 @@ def _reason(manifest: Manifest) -> str | None:
 def _load(manifest: Manifest) -> str:
     several = manifest.concurrency > 1
     return f", with {manifest.concurrency} requests at once" if several else ""
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
