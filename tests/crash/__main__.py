@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.crash.child import Kill
 from tests.crash.fleet import PROCESSES, fleet
-from tests.crash.points import POINTS, WHILE_TRACKING
+from tests.crash.points import ONLY_RESUMED, POINTS, WHILE_TRACKING
 from tests.crash.trial import TASKS, Tally, kills, trial
 
 
@@ -27,8 +27,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="jevexp-crash-") as folder:
         chosen = kills(random_, each=arguments.each, at_random=arguments.random, without=())
         for number, kill in enumerate(chosen):
-            again = Kill(after_s=random_.uniform(0.1, 0.6)) if random_.random() < 0.3 else None
+            again = _again(random_)
             trial(Path(folder, str(number)), kill, alone, thorough=number % 5 == 0, again=again)
+            if number % 25 == 24:
+                print(f"{alone.kills} kills, {len(alone.faults)} faults", flush=True)
         for number in range(arguments.fleets):
             choices = kills(random_, each=1, at_random=12, without=(WHILE_TRACKING,))
             fleet(Path(folder, f"fleet-{number}"), random_, choices, together)
@@ -45,6 +47,14 @@ def main() -> int:
     for fault in [*alone.faults, *together.faults]:
         print(f"  {fault}")
     return 1 if alone.faults or together.faults else 0
+
+
+def _again(random_: random.Random) -> Kill | None:
+    """How the first resumed session is killed, if it is."""
+    chance = random_.random()
+    if chance < 0.2:
+        return Kill(after_s=random_.uniform(0.1, 0.6))
+    return Kill(random_.choice(ONLY_RESUMED)) if chance < 0.4 else None
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from jevexp.harness.ledger import file as ledger_file
 from jevexp.harness.ledger import own, rows
 from jevexp.tracking.tracker import MlflowTracker
 
+COPIED, TAKING_OVER = "while raw files are copied", "inside the adopted records"
 BEFORE_TRACKING = "before MLflow logs"
 WHILE_TRACKING = "while MLflow logs"
 
@@ -137,10 +138,14 @@ def while_mlflow_logs(count: Count) -> None:
     before(MlflowClient, "log_batch", count)
 
 
+# Reached only by a run that resumes another one.
+ONLY_RESUMED = (COPIED, TAKING_OVER)
 # In the order of a run. `True`: comes once a task; else once or a few times a run.
 POINTS: dict[str, tuple[Callable[[Count], None], bool]] = {
     "before the first manifest": (lambda c: before(RunDirectory, "write_manifest", c), False),
     "before the provider opens": (lambda c: before(Fake, "open", c), False),
+    COPIED: (lambda c: before(os, "sync", c), False),
+    TAKING_OVER: (lambda c: inside_file("/early.jsonl", c), False),
     "before reserve": (lambda c: before(FileLedger, "reserve", c), True),
     "inside the reserve row": (lambda c: inside_row("reserve", c), True),
     "after reserve": (lambda c: after(FileLedger, "reserve", c), True),

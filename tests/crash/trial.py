@@ -11,7 +11,7 @@ from jevexp.evidence import RunDirectory, RunStatus
 from jevexp.evidence.directory import CHECKSUMS, MANIFEST
 from tests.crash.child import NAMES, Kill, Log, start
 from tests.crash.oracle import books, exported, reads_cleanly, run_directories, union, verified
-from tests.crash.points import BEFORE_TRACKING, POINTS, WHILE_TRACKING
+from tests.crash.points import BEFORE_TRACKING, ONLY_RESUMED, POINTS, WHILE_TRACKING
 
 TASKS = 8
 DEMO = ("dataset=demo", f"caps.limit={TASKS}", "backend.latency_s=0.002")
@@ -37,7 +37,7 @@ def kills(
     chosen = [
         Kill(point, random_.randint(1, TASKS) if once_a_task else 1)
         for point, (_, once_a_task) in POINTS.items()
-        if point not in without
+        if point not in (*without, *ONLY_RESUMED)
         for _ in range(each)
     ]
     chosen += [Kill(after_s=random_.uniform(0.15, 0.6)) for _ in range(at_random)]

@@ -51,7 +51,7 @@ def resume_run(path: Path, overrides: list[str]) -> int:
     made = make_directory(directory)
     taken, asked = len(plan.tasks) - len(plan.to_ask), len(plan.to_ask)
     console.print(
-        f"resuming {path}: {taken} answers are taken over, {asked} tasks are asked",
+        f"resuming {earlier.path}: {taken} answers are taken over, {asked} tasks are asked",
         markup=False,
         highlight=False,
     )

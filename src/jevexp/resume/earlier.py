@@ -1,6 +1,6 @@
 """The run that is to be resumed, as its directory tells it, and whether it can be."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,14 @@ class Earlier:
                 # What the ledger says: an open reservation is charged in full.
                 record = record.model_copy(update={"charged_usd": record.reserved_usd})
             yield AdoptedAnswer(record, self.directory.raw_file(record.task_id), held.raw), True
+
+    def took_over(self, adopted: Iterable[str]) -> bool:
+        """Whether all answers are here that it was to take over.
+
+        Raises:
+            InputError: a file is damaged.
+        """
+        return set(adopted) <= {record.task_id for record, _ in self._records()}
 
     def charged_usd(self) -> float:
         """What this run and those before it were charged in ledgers of their own, in US dollars.
@@ -132,6 +140,9 @@ def charged_in(ledger: Path) -> float:
 def read_earlier(path: Path, *, ended: bool = False) -> Earlier:
     """Read the run that is to be resumed.
 
+    One that was killed while it took over an earlier run's answers has asked nothing itself: then
+    it is that earlier run which is read.
+
     Args:
         path: its directory.
         ended: whether a complete run is read as well.
@@ -149,4 +160,7 @@ def read_earlier(path: Path, *, ended: bool = False) -> Earlier:
         raise InputError(f"resume: {path}: was refused and asked nothing; run it again instead")
     if not ended and manifest.status is RunStatus.COMPLETE and (path / CHECKSUMS).exists():
         raise InputError(f"resume: {path}: is complete; there is nothing left to ask")
-    return Earlier(directory, manifest)
+    earlier = Earlier(directory, manifest)
+    if manifest.resumed and not earlier.took_over(manifest.resumed.adopted):
+        return read_earlier(Path(manifest.resumed.path))
+    return earlier

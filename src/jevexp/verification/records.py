@@ -8,7 +8,7 @@ from typing import Any
 from jevexp.domain.json import loads
 from jevexp.domain.record import Record
 from jevexp.domain.task import Task
-from jevexp.evidence import RunDirectory
+from jevexp.evidence import RunDirectory, RunStatus
 from jevexp.evidence.directory import EARLY, RAW, RESULTS
 from jevexp.evidence.pending import PENDING
 from jevexp.untrusted.files import TooLong, numbered_lines, opened, read_document
@@ -183,7 +183,11 @@ class RecordPass:
         return found
 
     def _check_unclaimed(self, rows: Rows | None, early: set[str]) -> None:
-        unfinished = {raw_name(task_id) for task_id in early | (rows.cut_off if rows else set())}
+        cut_off = rows.cut_off if rows else set()
+        running = self._subject.manifest.status is RunStatus.RUNNING
+        # A resumed run that was killed while it took answers over has their raw files first.
+        coming = self._subject.adopted if running else frozenset()
+        unfinished = {raw_name(task_id) for task_id in early | cut_off | coming}
         for below in self._subject.tree.below(RAW):
             name = f"{RAW}/{below}"
             if name in self._claimed:
