@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 
 from jevexp.errors import InputError
+from jevexp.harness import PINNED_COMMIT
 from jevexp.verification import Report, Result, State, verify_run
+from tests.support.cli import jevexp, only_run
+from tests.support.upstream import from_git, install
 from tests.verification.conftest import MakeRun
 
 CHECKS = [
@@ -69,6 +72,33 @@ def test_a_run_of_failures_and_bad_answers_verifies(make_run: MakeRun, tmp_path:
     assert report.check("answers").notes == [
         "4 raw answers do not determine the distribution; those are only scored again"
     ]
+
+
+def test_a_run_by_the_pinned_harness_verifies_with_and_without_it(tmp_path: Path) -> None:
+    """With good, rescaled and bad answers, a wrong request and failures."""
+    site = install(tmp_path / "site", from_git(PINNED_COMMIT))
+    boom = {"error": "boom", "status_code": 500}
+    answers = script(
+        tmp_path,
+        {"probs": {"no": 0.25, "yes": 0.75}},
+        {"probs": {"no": 0.5, "yes": 0.51}},
+        {"probs": {"no": 2, "yes": -1}},
+        {"error": "odd", "status_code": 422},
+        *[boom] * 3,
+    )
+    overrides = ("dataset=demo", "tracking=none", "backend=fake", "backend.mode=script", answers)
+    done = jevexp("harness=upstream", *overrides, cwd=tmp_path, PYTHONPATH=str(site))
+    assert done.status == 1, done.out + done.err
+    run = only_run(tmp_path / "outputs")
+
+    report = verify_run(run)
+
+    assert complaints(report) == []
+    assert report.check("summary").notes == ["the pinned harness is not here; computed with ours"]
+    again = jevexp("verify", str(run), "--json", cwd=tmp_path, PYTHONPATH=str(site))
+    assert again.status == 0, again.out
+    (found,) = json.loads(again.out)["runs"]
+    assert [check["notes"] for check in found["checks"] if check["name"] == "summary"] == [[]]
 
 
 def test_a_run_that_reserves_nothing_verifies(make_run: MakeRun) -> None:
