@@ -60,7 +60,7 @@ def test_every_field_of_a_comparison_is_documented() -> None:
         comparison.Comparison, comparison.RunStatistics, comparison.Estimate, comparison.Bin,
         comparison.Family, comparison.LatencySummary, comparison.Paraphrases,
         comparison.IdentityField, comparison.PairResult, comparison.Flip, comparison.LatencyRatio,
-        comparison.MatrixCell, Metric, Options,
+        comparison.MatrixCell, comparison.Mistake, Metric, Options,
     )  # fmt: skip
     names = {field.name for kind in kinds for field in dataclasses.fields(kind)}
     assert [name for name in sorted(names) if f"`{name}`" not in text] == []

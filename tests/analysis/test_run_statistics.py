@@ -1,5 +1,6 @@
 """What is said about each run of a comparison by itself."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,20 @@ def test_one_run_has_no_pairs_and_no_tests(tmp_path: Path) -> None:
     found = describe(finished(tmp_path / "a", TASKS), QUICK)
 
     assert (found.pairs, found.matrix, found.tests) == ([], [], 0)
+
+
+def test_mistakes_are_those_of_one_run_the_surest_first(tmp_path: Path) -> None:
+    run = finished(tmp_path / "a", TASKS, IDS[:3])
+    sure = replace(run.records[IDS[1]], probs={"no": 0.99, "yes": 0.01})
+    run = replace(run, records=run.records | {IDS[1]: sure})
+
+    found = describe(run, QUICK).mistakes
+
+    assert [(one.task_id, one.confidence) for one in found] == [
+        (IDS[1], 0.99), (IDS[0], 0.75), (IDS[2], 0.75),
+    ]  # fmt: skip
+    assert found[0].predicted == "no"
+    assert compare([run, finished(tmp_path / "b", TASKS)], QUICK).mistakes == []
 
 
 def test_without_tasks_the_brier_score_is_the_summarys_and_has_no_interval(tmp_path: Path) -> None:

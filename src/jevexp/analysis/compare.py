@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import combinations
 
 from jevexp.analysis.answers import answers_of, axis_of
-from jevexp.analysis.comparison import Comparison, MatrixCell, PairResult, RunStatistics
+from jevexp.analysis.comparison import Comparison, MatrixCell, Mistake, PairResult, RunStatistics
 from jevexp.analysis.metric import Metric, Options
 from jevexp.analysis.pairs import Cell, Pair, Side
 from jevexp.analysis.run_statistics import RunSample
@@ -29,8 +29,19 @@ def compare(runs: Sequence[FinishedRun], options: Options) -> Comparison:
 
 
 def describe(run: FinishedRun, options: Options) -> Comparison:
-    """One run by itself, in the same form: no pairs, no tests."""
-    return _compared([run], options)
+    """One run by itself, in the same form: no pairs, no tests, but its mistakes."""
+    return replace(_compared([run], options), mistakes=_mistakes(run))
+
+
+def _mistakes(run: FinishedRun) -> list[Mistake]:
+    """The wrong answers that have a distribution, the surest first."""
+    found = [
+        Mistake(task_id, answer.predicted, max(answer.probs.values()), answer.probs)
+        for task_id, answer in run.records.items()
+        if answer.correct is False and answer.probs
+        if run.tasks is None or run.tasks[task_id].scorable
+    ]
+    return sorted(found, key=lambda mistake: (-mistake.confidence, mistake.task_id))
 
 
 def _compared(runs: Sequence[FinishedRun], options: Options) -> Comparison:

@@ -1,6 +1,6 @@
 """What a comparison comes to, as plain data: the terminal, JSON, CSV and the page all read it."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from jevexp.analysis.metric import Metric, Options
@@ -198,10 +198,21 @@ class MatrixCell:
 
 
 @dataclass(frozen=True, slots=True)
+class Mistake:
+    """A wrong answer of a run: what it chose and how sure it was, its largest probability."""
+
+    task_id: str
+    predicted: str | None
+    confidence: float
+    probs: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """Runs on the same tasks: each by itself, against the first one, and all against all.
 
-    `tests` is how many p values were adjusted together.
+    `tests` is how many p values were adjusted together. `mistakes` are those of one run by itself,
+    the surest first; between several runs, what is told are the flips of each pair.
     """
 
     options: Options
@@ -211,6 +222,7 @@ class Comparison:
     runs: list[RunStatistics]
     pairs: list[PairResult]
     matrix: list[MatrixCell]
+    mistakes: list[Mistake] = field(default_factory=list)
 
     def plain(self) -> dict[str, Any]:
         """The comparison as plain JSON."""

@@ -179,9 +179,12 @@ def test_one_run_has_a_page_of_its_own(two_runs: Compared) -> None:
     reader = PageReader(page_of(comparison, [run], drawn=True))
 
     ids = {at.get("id") for tag, at in reader.tags if tag == "section"}
-    assert {"runs", "families", "calibration", "cost", "identity", "method"} <= ids
+    assert {"runs", "families", "calibration", "cost", "mistakes", "identity", "method"} <= ids
     assert ids.isdisjoint({"verdicts", "pairs", "flips"})
-    assert len(reader.numbers) > 50
+    document = json.loads(dumps(comparison.plain()))
+    places = {number.at: number.value for number in reader.numbers}
+    for index, mistake in enumerate(document["mistakes"][:30]):
+        assert places[f"/mistakes/{index}/confidence"] == json.dumps(mistake["confidence"])
 
 
 def test_differing_fields_are_marked_and_equal_ones_are_not(two_runs: Compared) -> None:

@@ -13,7 +13,7 @@ from jevexp.analysis.metric import POWER
 from jevexp.analysis.names import METRICS
 from jevexp.analysis.page.environment import make_environment, style_sheet
 from jevexp.analysis.page.figures import figures_of
-from jevexp.analysis.page.flips import flips_of
+from jevexp.analysis.page.flips import flips_of, mistakes_of
 from jevexp.analysis.page.numbers import Place
 from jevexp.analysis.page.who import fields_of
 from jevexp.analysis.plots.families import family_names
@@ -64,6 +64,7 @@ def render(
         level=level,
         numbered=len(comparison.runs) <= MOST_NUMBERS,
         flips=flips_of(document["pairs"], tasks),
+        mistakes=mistakes_of(document["mistakes"], tasks),
         with_tasks=bool(tasks),
         fields=fields_of(comparison, runs),
         turned=len(comparison.runs) > _MOST_COLUMNS,

@@ -8,7 +8,10 @@ from jevexp.analysis.comparison import Comparison
 from jevexp.analysis.page.render import render
 from jevexp.analysis.plots.all import NAMES, plots
 from jevexp.analysis.plots.files import SUFFIXES, write_plot, write_table
-from jevexp.analysis.plots.flips import COLUMNS, FLIPS, flip_rows
+from jevexp.analysis.plots.flips import COLUMNS as FLIP_COLUMNS
+from jevexp.analysis.plots.flips import FLIPS, flip_rows
+from jevexp.analysis.plots.mistakes import COLUMNS as MISTAKE_COLUMNS
+from jevexp.analysis.plots.mistakes import MISTAKES, mistake_rows
 from jevexp.analysis.runs import FinishedRun
 from jevexp.errors import InputError
 from jevexp.evidence.files import replace
@@ -31,7 +34,7 @@ class Place:
     def files(self) -> Iterator[Path]:
         """Every file that a report may consist of."""
         yield self.page
-        yield self.plots / FLIPS
+        yield from (self.plots / FLIPS, self.plots / MISTAKES)
         for name in NAMES:
             yield from (self.plots / f"{name}{suffix}" for suffix in SUFFIXES)
 
@@ -55,7 +58,9 @@ def write_report(comparison: Comparison, runs: Sequence[FinishedRun], place: Pla
         for plot in found.values():
             write_plot(plot, place.plots)
         if comparison.pairs:
-            write_table(place.plots / FLIPS, COLUMNS, flip_rows(comparison))
+            write_table(place.plots / FLIPS, FLIP_COLUMNS, flip_rows(comparison))
+        else:
+            write_table(place.plots / MISTAKES, MISTAKE_COLUMNS, mistake_rows(comparison))
         # Last: where the page is, everything that it speaks of is too.
         replace(place.page, document.encode())
     except OSError as error:
