@@ -363,9 +363,9 @@ def _tariff(settings: Settings, cost_basis: str | None) -> Tariff:
 def _read_charges(ledger: Ledger, journal: Journal) -> None:
     try:
         charged_usd = ledger.charged_usd
-    except LedgerError:
+    except LedgerError as error:
         # Not worth more than the reason why the run ends; its own charge is known all the same.
-        log.exception("the ledger could not be read at the end")
+        log.warning("the ledger could not be read at the end: %s", error)
         charged_usd = ledger.charged_here_usd
     journal.charged(
         cap_usd=ledger.cap_usd, by_run_usd=ledger.charged_here_usd, by_all_usd=charged_usd

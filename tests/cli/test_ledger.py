@@ -62,7 +62,7 @@ def test_what_a_killed_run_reserved_is_released_by_a_person_and_not_before(
             run.kill()
             run.wait()
     listed = jevexp("ledger", "show", place, "--open", cwd=workplace)
-    assert "1 reservations, 1 of them open: $0.02" in listed.out
+    assert "reservations: 1, open: 1 ($0.02)" in listed.out
     assert "dead" in listed.out
     nobody = jevexp("ledger", "release", place, one["reservation_id"], cwd=workplace)
     assert (nobody.status, shown(place, workplace)["charged_usd"]) == (2, 0.02)
@@ -72,7 +72,7 @@ def test_what_a_killed_run_reserved_is_released_by_a_person_and_not_before(
     done = jevexp("ledger", "release", place, name, "--yes", "--reason", "night", cwd=workplace)
 
     assert done.status == 0, done.err
-    assert "released 1, $0.02" in done.out
+    assert "released: 1, $0.02 given back" in done.out
     after = shown(place, workplace)
     assert (after["charged_usd"], after["open"]) == (0.0, [])
     last = rows(place, workplace)[-1]
@@ -98,7 +98,7 @@ def ledger(workplace: Path) -> Path:
 def test_a_ledger_is_shown_and_exported(ledger: Path, workplace: Path) -> None:
     done = jevexp("ledger", "show", "ledger.jsonl", "--open", cwd=workplace)
     assert "cap $1, charged $0.375, left $0.625" in done.out
-    assert "2 reservations, 1 of them open: $0.125" in done.out
+    assert "reservations: 2, open: 1 ($0.125)" in done.out
     assert "not known" in done.out
     assert "\x1b[31m" not in done.out
     assert rows("ledger.jsonl", workplace) == [
@@ -136,9 +136,22 @@ def test_a_person_is_asked(ledger: Path, workplace: Path, answer: str) -> None:
         os.write(ours, answer.encode() + (b"\n" if answer.isalpha() else b""))
         out, _ = process.communicate(timeout=60)
         os.close(ours)
-    assert "Charge nothing for 1 of these, $0.125" in out
+    assert "Charge $0 for each and give $0.125 back to " in out
     assert process.returncode == (0 if answer == "y" else 1)
     assert (ledger.read_bytes() == before) is (answer != "y")
+
+
+def test_what_was_billed_after_all_is_charged(ledger: Path, workplace: Path) -> None:
+    name = json.loads(ledger.read_text().splitlines()[-1])["reservation_id"]
+    release = ("ledger", "release", "ledger.jsonl", name, "--yes", "--charged")
+    for wrong in ("0.126", "-0.1", "nan"):
+        refused = jevexp(*release, wrong, cwd=workplace)
+        assert refused.status == 2
+        assert "--charged: expected 0 to the 0.125 US dollars" in refused.err
+    done = jevexp(*release, "0.025", cwd=workplace)
+    assert "released: 1, $0.1 given back" in done.out
+    with FileLedger(ledger, 1.0) as after:
+        assert after.charged_usd == 0.275
 
 
 @pytest.mark.parametrize(

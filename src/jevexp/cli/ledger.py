@@ -51,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="show|release|export")
     for verb, text in (
         ("show", "cap, charges and open reservations of a ledger, or of a run's part of one"),
-        ("release", "charge nothing for reservations whose process is gone; only you can know"),
+        ("release", "settle reservations whose process is gone; only you can know what they cost"),
         ("export", "print every row in the file's format"),
     ):
         parts = verbs.add_parser(verb, help=text, description=text.capitalize() + ".")
@@ -69,6 +69,13 @@ def _parser() -> argparse.ArgumentParser:
                 nargs="+",
                 metavar="RESERVATION",
                 help=f"its id, or the first {_SHORTEST_PREFIX} characters or more of it",
+            )
+            parts.add_argument(
+                "--charged",
+                type=float,
+                default=0.0,
+                metavar="USD",
+                help="what each of them was billed after all (default: 0)",
             )
             parts.add_argument("--reason", metavar="TEXT", help="kept with the row")
             parts.add_argument("--yes", action="store_true", help="do not ask")
@@ -130,6 +137,11 @@ def _release(arguments: argparse.Namespace, place: Place) -> int:
     with _opened(place) as ledger:
         chosen = _choose(statement(ledger).open, arguments.reservations)
     for one in chosen:
+        if not 0 <= arguments.charged <= one.usd:
+            raise InputError(
+                f"--charged: expected 0 to the {one.usd:g} US dollars that {one.reservation_id} "
+                f"reserved, found {arguments.charged:g}"
+            )
         if one.session and one.session.alive:
             raise InputError(
                 f"{one.reservation_id}: process {one.session.pid} on {one.session.host} is alive "
@@ -137,8 +149,8 @@ def _release(arguments: argparse.Namespace, place: Place) -> int:
             )
     console = make_console()
     console.print(table(chosen))
-    usd = sum(one.usd for one in chosen)
-    question = f"Charge nothing for {len(chosen)} of these, ${usd:g}, in {place}?"
+    usd = sum(one.usd - arguments.charged for one in chosen)
+    question = f"Charge ${arguments.charged:g} for each and give ${usd:g} back to {place}?"
     if not arguments.yes:
         if not sys.stdin.isatty():
             raise InputError("nobody is here to ask; look at the list and give --yes")
@@ -153,8 +165,8 @@ def _release(arguments: argparse.Namespace, place: Place) -> int:
         for one in chosen:
             meta = {"task_id": one.task_id, "basis": RELEASED, "released_by": who}
             reason = {"reason": arguments.reason} if arguments.reason else {}
-            ledger.settle(one.reservation_id, 0.0, meta | reason)
-    console.print(f"released {len(chosen)}, ${usd:g}")
+            ledger.settle(one.reservation_id, arguments.charged, meta | reason)
+    console.print(f"released: {len(chosen)}, ${usd:g} given back")
     return 0
 
 

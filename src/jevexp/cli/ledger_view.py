@@ -24,7 +24,7 @@ def overview(place: str, found: Statement) -> list[str]:
     return [
         f"ledger {place}",
         f"cap ${found.cap_usd:g}, charged ${found.charged_usd:g}, left ${left:g}",
-        f"{found.reservations} reservations, {len(found.open)} of them open: ${found.open_usd:g}",
+        f"reservations: {found.reservations}, open: {len(found.open)} (${found.open_usd:g})",
     ]
 
 

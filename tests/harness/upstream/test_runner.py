@@ -216,7 +216,9 @@ def test_what_it_writes_into_a_shared_ledger_is_kept_as_the_runs_own(
 ) -> None:
     shared = tmp_path / "shared.jsonl"
     with FileLedger(shared, 1.0) as other:
-        other.reserve(0.25, {"task_id": "theirs", "adapter": "other"})
+        name = other.reserve(0.25, {"task_id": "theirs", "adapter": "other"})
+        # As a person releases it.
+        other.settle(name, 0.0, {"task_id": "theirs", "basis": "released", "released_by": "x@y"})
     run = Run(standin, tmp_path / "run", shared)
     try:
         run(Provider(YES))
@@ -226,7 +228,7 @@ def test_what_it_writes_into_a_shared_ledger_is_kept_as_the_runs_own(
     rows = [json.loads(line) for line in shared.read_text().splitlines()]
     kept = [json.loads(line) for line in (tmp_path / "run/ledger.jsonl").read_text().splitlines()]
     assert kept[0]["cap_usd"] == 1.0
-    assert kept[1:] == rows[2:]
+    assert kept[1:] == rows[3:]
     assert len(kept) == 1 + 2 * len(MINE)
 
 

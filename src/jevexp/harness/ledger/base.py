@@ -108,7 +108,7 @@ class BaseLedger(ABC):
         try:
             self._deliver()
         except LedgerUnavailable as error:
-            log.warning("%d settlements stay reservations: %s", len(self._late), error)
+            log.warning("reservations that stay open in the ledger: %d; %s", len(self._late), error)
             self._late.clear()
         self._close()
         self._own.close()
