@@ -32,9 +32,11 @@ def main(argv: Sequence[str]) -> int:
     console = make_console()
     reports: list[Report] = []
     for root in roots:
-        report = verify_run(root, tasks=arguments.tasks)
-        if receipt is not None:
-            report = check_receipt(report, receipt)
+        # On a terminal alone; a hundred thousand tasks take minutes.
+        with make_console(stderr=True).status("verifying"):
+            report = verify_run(root, tasks=arguments.tasks)
+            if receipt is not None:
+                report = check_receipt(report, receipt)
         reports.append(report)
         if not arguments.json:
             print_report(console, report, verbose=arguments.verbose or len(roots) == 1)

@@ -23,8 +23,8 @@ class Costs:
         self._own = subject.kind == "python"
         self._reserve_usd = caps["reserve_usd"]
 
-    def look(self, record: Record, line: int) -> None:
-        """Price one record again."""
+    def look(self, record: Record, line: int, *, adopted: bool) -> None:
+        """Price one record again; an adopted one was reserved for under the earlier run's caps."""
         with self.check.guarded(RESULTS, line=line):
             self.check.count += 1
             basis = record.cost_basis if self._own else self._basis
@@ -34,13 +34,18 @@ class Costs:
             decision = Decision(ok=record.ok, model=record.model, usage=record.usage)
             cost_usd, cost_basis = tariff.cost(decision)
             charged = record.reserved_usd if cost_usd is None else cost_usd
+            reserved = self._reserve_usd
+            if self._own:
+                reserved = max(record.reserved_usd, reserved)
+            if adopted:
+                reserved = record.reserved_usd
+                # Of an answer whose process was killed before it was settled, in full.
+                charged = reserved if record.charged_usd == reserved else charged
             expected = {
                 "cost_usd": cost_usd,
                 "cost_basis": cost_basis,
                 "charged_usd": charged,
-                "reserved_usd": (
-                    max(record.reserved_usd, self._reserve_usd) if self._own else self._reserve_usd
-                ),
+                "reserved_usd": reserved,
             }
             for field, value in expected.items():
                 found = getattr(record, field)

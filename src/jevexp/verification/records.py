@@ -17,7 +17,7 @@ from jevexp.verification.check import Check
 from jevexp.verification.costs import Costs
 from jevexp.verification.ledger import check_ledger
 from jevexp.verification.requests import Requests
-from jevexp.verification.rows import Rows
+from jevexp.verification.rows import MOST_RECORDS, Rows
 from jevexp.verification.scores import Answers, Scores
 from jevexp.verification.stops import Stops
 from jevexp.verification.subject import Subject
@@ -84,6 +84,10 @@ class RecordPass:
         with opened(self._subject.root / RESULTS, follow_links=False) as file:
             try:
                 for number, line in numbered_lines(file):
+                    if number > MOST_RECORDS:
+                        message = f"more than {MOST_RECORDS} records; the others are not read"
+                        self._order.fail(RESULTS, message, line=number)
+                        return
                     if not line.endswith(b"\n"):
                         self._torn(number)
                         return
@@ -106,10 +110,14 @@ class RecordPass:
             return
         task = self._task(line, record)
         self._look_at_raw(line, record, task)
-        if record.task_id not in subject.adopted:
+        adopted = record.task_id in subject.adopted
+        if not adopted:
             self._stops.look(record, line)
-        self._costs.look(record, line)
-        self.records[record.task_id] = record.model_copy(update=_LARGE)
+        self._costs.look(record, line, adopted=adopted)
+        if task is None and subject.tasks is not None:
+            return
+        probs = record.probs if task and set(record.probs or ()) == set(task.labels) else None
+        self.records[record.task_id] = record.model_copy(update={**_LARGE, "probs": probs})
         self.lines[record.task_id] = line
 
     def _task(self, line: int, record: Record) -> Task | None:

@@ -19,6 +19,8 @@ _FIELDS = {
 }
 _META = {"reserve": {"task_id", "adapter"}, "settle": {"task_id", "basis"}}
 _LONGEST_ROW = 1 << 20
+# Of a stranger's; what is read of each stays in memory.
+MOST_RECORDS = 2_000_000
 _RELEASED = "released"
 
 
@@ -78,6 +80,9 @@ def read_rows(subject: Subject, check: Check) -> Rows:
                         check.notes.append(f"{LEDGER}:{number}: torn, and read by nobody")
                     else:
                         check.fail(LEDGER, "ends in the middle of a row", line=number)
+                    break
+                if number > 1 + 2 * MOST_RECORDS:
+                    check.fail(LEDGER, "too many rows; the others are not read", line=number)
                     break
                 check.count += 1
                 with check.guarded(LEDGER, line=number):
