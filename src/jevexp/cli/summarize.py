@@ -83,9 +83,9 @@ def _tasks(manifest: Manifest) -> Sequence[Task]:
     return loaded.tasks[: manifest.counts.requested]
 
 
-def _records(directory: RunDirectory) -> list[Record]:
+def _records(directory: RunDirectory) -> Iterator[Record]:
     try:
-        return list(directory.records())
+        yield from directory.records()
     except OSError as error:
         raise InputError(f"{error.filename}: {error.strerror}") from error
     except ValueError as error:
