@@ -1,7 +1,7 @@
 """`jevexp summarize`: compute a run's summary again from its results, and compare."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
