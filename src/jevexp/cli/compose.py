@@ -51,10 +51,11 @@ class Composition:
 def register_resolvers() -> None:
     """Teach OmegaConf `${launch_uid:}` and `${at_once:N}`, which the directories' names contain."""
     OmegaConf.register_new_resolver("launch_uid", lambda: _LAUNCH_UID, replace=True)
-    OmegaConf.register_new_resolver("at_once", _at_once, replace=True)
+    OmegaConf.register_new_resolver("at_once", at_once, replace=True)
 
 
-def _at_once(concurrency: Any) -> str:
+def at_once(concurrency: Any) -> str:
+    """How a directory's name ends when several requests were under way at once."""
     # Not validated yet: whatever else it is has its own message later.
     return "" if concurrency == 1 else f"-c{concurrency}"
 
@@ -103,6 +104,7 @@ def compose_directory(settings: Settings, overrides: Sequence[str], *, sweep: bo
         "backend.name": settings.backend.name,
     }
     named = [f"{name}={quoted(value)}" for name, value in names.items()]
+    named.append(f"runner.concurrency={settings.runner.concurrency}")
     with _hydra(), _one_line():
         composed = compose("config", [*named, *overrides], return_hydra_config=True)
         check_hydra_node(composed)

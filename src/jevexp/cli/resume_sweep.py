@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jevexp import experiment
-from jevexp.cli.compose import compose_directory
+from jevexp.cli.compose import at_once, compose_directory
 from jevexp.cli.paths import check_paths, make_directory
 from jevexp.cli.perform import console, perform, tracking_of
 from jevexp.cli.report import report_sweep
@@ -32,7 +32,8 @@ class _Run:
     def name(self) -> str:
         """The name of its directory, as Hydra gives it to the runs of a sweep."""
         one = self.settings
-        return f"{self.number}-{one.dataset.name}-{one.model.name}-{one.backend.name}"
+        name = f"{self.number}-{one.dataset.name}-{one.model.name}-{one.backend.name}"
+        return name + at_once(one.runner.concurrency)
 
 
 def resume_sweep(path: Path, given: str, overrides: list[str]) -> int:
