@@ -123,6 +123,28 @@ def test_a_database_is_exported_in_the_files_format(workplace: Path) -> None:
     assert "is a run's evidence" in refused.err
 
 
+def test_rows_and_sessions_of_a_stranger_are_shown_as_they_are(workplace: Path) -> None:
+    odd: list[dict[str, Any]] = [
+        {"event": "cap", "cap_usd": 1},
+        {"event": "reserve", "reservation_id": 5, "reserved_usd": 0.25},
+        {"event": "reserve", "reservation_id": "x", "reserved_usd": 0, "ts": "now", "meta": [1]},
+        {"event": "reserve", "reservation_id": "\x9b2J", "reserved_usd": 0, "ts": 1e300,
+         "meta": {"task_id": {"a": 1}, "adapter": "\x1b[2J"}},
+        {"event": "note", "text": "\x9b2J"},
+    ]  # fmt: skip
+    path = workplace / "odd.jsonl"
+    path.write_text("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in odd))
+    sessions = [5, {"id": "x", "pid": "../.."}, {"id": "x", "host": [], "pid": 1}]
+    (workplace / "odd.jsonl.sessions").write_text("\n".join(map(json.dumps, sessions)))
+    done = jevexp("ledger", "show", "odd.jsonl", "--open", cwd=workplace)
+    assert done.status == 0, done.err
+    assert "reservations: 3, open: 3 ($0.25)" in done.out
+    assert [one["alive"] for one in shown("odd.jsonl", workplace)["open"]] == [None] * 3
+    assert rows("odd.jsonl", workplace) == odd
+    exported = jevexp("ledger", "export", "odd.jsonl", cwd=workplace)
+    assert not {"\x1b", "\x9b"} & set(done.out + exported.out)
+
+
 @pytest.mark.parametrize("answer", ["y", "n", "\x04"])
 def test_a_person_is_asked(ledger: Path, workplace: Path, answer: str) -> None:
     before = ledger.read_bytes()
@@ -162,6 +184,8 @@ def test_what_was_billed_after_all_is_charged(ledger: Path, workplace: Path) -> 
         (("show", "mysql://h/d"), "ledger_url: expected sqlite:///FILE or"),
         (("show", "sqlite:///nowhere.db"), "nowhere.db: no such ledger"),
         (("show", "noledger.txt"), "noledger.txt:1: not a ledger row"),
+        (("show", "/dev/zero"), "/dev/zero: is no file"),
+        (("show", "pipe", "--open"), "pipe: is no file"),
         (("show", "postgresql://h/d", "--password-env", "a b"), "password_env: string should"),
         (("release", "ledger.jsonl", "abc"), "abc: give at least 6 characters"),
         (("release", "ledger.jsonl", "nobody-at-all"), "nobody-at-all: no open reservation"),
@@ -171,6 +195,7 @@ def test_what_cannot_be_used_is_named_on_one_line(
     ledger: Path, workplace: Path, arguments: tuple[str, ...], line: str
 ) -> None:
     (workplace / "noledger.txt").write_text("hello\n")
+    os.mkfifo(workplace / "pipe")
     before = ledger.read_bytes()
     done = jevexp("ledger", *arguments, cwd=workplace)
     assert done.status == 2

@@ -19,6 +19,7 @@ from jevexp.harness.ledger.protocol import ReadableLedger
 from jevexp.harness.ledger.statement import Open, statement
 from jevexp.settings import check_ledger_url
 from jevexp.settings.base import EnvironmentVariable, Model
+from jevexp.untrusted.text import printable_json
 
 # What a settlement says that a person made in place of a process that is gone.
 RELEASED = "released"
@@ -191,5 +192,5 @@ def _choose(reservations: Sequence[Open], names: Sequence[str]) -> list[Open]:
 def _export(place: Place) -> int:
     with _opened(place) as ledger:
         for row in ledger.rows():
-            print(dumps(row))
+            print(printable_json(dumps(row)))
     return 0

@@ -44,13 +44,20 @@ def table(reservations: Iterable[Open]) -> Table:
         made.add_row(
             one.reservation_id,
             f"{one.usd:g}",
-            str(timedelta(seconds=max(0, int(now - one.ts)))),
+            _age(one, now),
             Text(one.task_id or ""),
             Text(one.adapter or ""),
             Text(process, style=_STYLE[alive]),
             Text((session.run if session else None) or ""),
         )
     return made
+
+
+def _age(one: Open, now: float) -> str:
+    if one.ts is None or not 0 < one.ts < now:
+        # By a clock that is ahead of ours, or by none.
+        return ""
+    return str(timedelta(seconds=int(now - one.ts)))
 
 
 def as_json(found: Statement) -> dict[str, Any]:
@@ -71,4 +78,5 @@ def _one(one: Open, now: float) -> dict[str, Any]:
     known = {name: session[name] for name in ("run", "host", "pid")} if session else {}
     alive = one.session.alive if one.session else None
     nobody = {"run": None, "host": None, "pid": None}
-    return fields | {"age_s": now - one.ts} | nobody | known | {"alive": alive}
+    age_s = None if one.ts is None else now - one.ts
+    return fields | {"age_s": age_s} | nobody | known | {"alive": alive}

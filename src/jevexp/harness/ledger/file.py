@@ -20,7 +20,7 @@ from jevexp.harness.ledger.lock import lock, unlock
 from jevexp.harness.ledger.own import OwnRows
 from jevexp.harness.ledger.rows import Row, append, cap_row
 from jevexp.harness.ledger.sessions import Session
-from jevexp.untrusted.files import MAX_LINE_BYTES
+from jevexp.untrusted.files import MAX_LINE_BYTES, read_document
 
 # How every row begins, ours and the pinned harness's.
 _ROW_START = b'{"event"'
@@ -115,10 +115,16 @@ class FileLedger(BaseLedger):
     def sessions(self) -> dict[str, Session]:
         """The sessions that are known, by their ids."""
         path = _sessions_path(self.path)
+        if not path.exists():
+            return {}
+        try:
+            lines = read_document(path).splitlines()
+        except (OSError, ValueError) as error:
+            raise LedgerError(f"{path}: cannot be read: {error}") from error
         found = {}
-        for line in path.read_bytes().splitlines() if path.exists() else ():
+        for line in lines:
             # What a killed process left in the middle of a line is nobody's session.
-            with suppress(ValueError, KeyError, TypeError):
+            with suppress(ValueError, AttributeError):
                 session = Session.of(loads(line))
                 found[session.id] = session
         return found

@@ -57,9 +57,18 @@ class Session:
         """Read a session back; unknown fields are ignored.
 
         Raises:
-            KeyError: one is missing.
+            ValueError: it is none.
         """
-        return cls(**{name: fields[name] for name in cls.__slots__})
+        known: dict[str, Any] = {name: fields.get(name) for name in cls.__slots__}
+        texts = ("id", "host", "machine")
+        optional = ("run", "started")
+        if (
+            type(known["pid"]) is not int
+            or not all(isinstance(known[name], str) for name in texts)
+            or not all(isinstance(known[name], str | None) for name in optional)
+        ):
+            raise ValueError("not a session")
+        return cls(**known)
 
     def fields(self) -> dict[str, Any]:
         """The session as plain JSON."""

@@ -15,7 +15,7 @@ class Open:
     Attributes:
         reservation_id: its id.
         usd: what it sets aside, in US dollars.
-        ts: when it was made, in seconds since the epoch.
+        ts: when it was made, in seconds since the epoch; None where the row does not say.
         task_id: the task that it is for, None where the row does not say.
         adapter: the provider's name, None where the row does not say.
         session: who made it, None where nobody kept that.
@@ -23,7 +23,7 @@ class Open:
 
     reservation_id: str
     usd: float
-    ts: float
+    ts: float | None
     task_id: str | None
     adapter: str | None
     session: Session | None
@@ -76,12 +76,20 @@ def statement(ledger: ReadableLedger) -> Statement:
 
 
 def _open(row: Row, sessions: dict[str, Session]) -> Open:
-    meta = row.get("meta") or {}
+    # Amount and id are checked; the rest is whatever somebody wrote.
+    meta = row.get("meta")
+    meta = meta if isinstance(meta, dict) else {}
+    ts = row.get("ts")
+    name = str(row["reservation_id"])
     return Open(
-        reservation_id=row["reservation_id"],
+        reservation_id=name,
         usd=row["reserved_usd"],
-        ts=row["ts"],
-        task_id=meta.get("task_id"),
-        adapter=meta.get("adapter"),
-        session=sessions.get(session_of(row["reservation_id"])),
+        ts=float(ts) if isinstance(ts, int | float) else None,
+        task_id=_text(meta.get("task_id")),
+        adapter=_text(meta.get("adapter")),
+        session=sessions.get(session_of(name)),
     )
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
