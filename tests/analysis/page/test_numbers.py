@@ -36,7 +36,6 @@ def test_a_part_knows_where_it_stands() -> None:
         (signed, 0.5, "+0.500"),
         (whole, 12345, "12\u202f345"),
         (probability, 0.0004, "<\u202f0.001"),
-        (probability, 0.04, "0.040"),
         (seconds, 1.2345, "1.23\u202fs"),
         (seconds, 0.000128, "0.000128\u202fs"),
         (seconds, 1234.5, "1234\u202fs"),
@@ -53,7 +52,12 @@ def test_what_is_written(filter_: object, value: float, text: str) -> None:
     assert f'value="{value!r}"' in said
 
 
-@pytest.mark.parametrize("filter_", [decimal, signed, whole, probability, seconds, megabytes])
+def test_a_p_value_says_how_it_compares() -> None:
+    assert probability(Place(0.04, "/p")) == '=\u202f<data value="0.04" data-at="/p">0.040</data>'
+    assert probability(Place(0.0, "/p")).endswith(">&lt;\u202f0.001</data>")
+
+
+@pytest.mark.parametrize("filter_", [decimal, signed, whole, seconds, megabytes])
 def test_what_is_unknown_is_no_number(filter_: object) -> None:
     assert callable(filter_)
     assert filter_(Place(None, "/x")) == UNKNOWN

@@ -308,3 +308,30 @@ def test_text_from_strangers_is_only_text(text: str, harmless: PageReader) -> No
     assert "49" not in [part for _, part in reader.texts]
     shown = text.encode("unicode_escape").decode() if "\u202e" in text else text
     assert any(shown in part for place, part in reader.texts if "#flips" in place.split())
+
+
+FAILED = {"ok": False, "valid": False, "correct": False, "predicted": None, "probs": None}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [FAILED, FAILED | {"correct": None}, {"latency_s": 0.0}, None],
+    ids=["nothing but failures", "nothing scored", "no time", "nothing asked"],
+)
+def test_a_run_without_anything_to_show_has_a_page(
+    changed: dict[str, Any] | None, two_runs: Compared
+) -> None:
+    first, second = two_runs.runs
+    records = {
+        task_id: replace(answer, **changed)
+        for task_id, answer in second.records.items()
+        if changed is not None
+    }
+    runs = [first, replace(second, records=records, summary=None)]
+
+    for comparison, shown in (
+        (compare(runs, QUICK), runs),
+        (describe(runs[1], QUICK), runs[1:]),
+    ):
+        reader = PageReader(page_of(comparison, shown, drawn=True))
+        assert "#method" in {part for place, _ in reader.texts for part in place.split()}

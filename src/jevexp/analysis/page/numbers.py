@@ -71,10 +71,10 @@ def whole(place: Place) -> Markup:
 
 
 def probability(place: Place) -> Markup:
-    """A p value; below a thousandth only that."""
+    """A p value with its relation; below a thousandth only that."""
     if place.raw is not None and place.raw < 0.001:
         return _data(place, "<\u202f0.001")
-    return decimal(place)
+    return Markup("=\u202f") + decimal(place)
 
 
 def seconds(place: Place) -> Markup:

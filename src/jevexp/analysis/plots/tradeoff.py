@@ -43,8 +43,13 @@ class Point:
 
 
 def tradeoff(comparison: Comparison) -> Plot | None:
-    """A panel for seconds and one for megabytes, where at least one run has the number."""
+    """A panel for seconds and one for megabytes, of the runs that have the number.
+
+    None where no run has one, and for a single run, which has nothing to be traded for.
+    """
     runs = comparison.runs
+    if len(runs) < 2:
+        return None
     seconds, megabytes = [], []
     for index, run in enumerate(runs):
         if run.accuracy is None:
