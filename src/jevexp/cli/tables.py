@@ -59,6 +59,8 @@ def verdict(manifest: Manifest) -> Text:
             text.append(f" (${manifest.ledger.cap_usd:g})", style="default")
     if manifest.error:
         text.append(f"; {manifest.error}", style="default")
+        if manifest.message and manifest.status is RunStatus.CRASHED:
+            text.append(f": {manifest.message}", style="default")
     return text
 
 

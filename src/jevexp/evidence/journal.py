@@ -134,8 +134,7 @@ class Journal:
             exit_status=ending.exit_status if ending else None,
             stop_reason=ending.stop_reason if ending else None,
             error=type(error).__name__ if error else None,
-            # Only our own messages are known to hold no secret.
-            message=str(error) if isinstance(error, InputError) else None,
+            message=_safe_words(error),
             started=self._started,
             finished=_now() if ending else None,
             harness=self._harness,
@@ -163,6 +162,13 @@ class Journal:
         )
         self._directory.write_manifest(manifest)
         return manifest
+
+
+def _safe_words(error: BaseException | None) -> str | None:
+    """Our own messages, and the operating system's; others may hold a secret."""
+    if isinstance(error, InputError):
+        return str(error)
+    return error.strerror if isinstance(error, OSError) and error.errno else None
 
 
 def _now() -> str:

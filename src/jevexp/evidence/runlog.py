@@ -34,6 +34,16 @@ class _Formatter(logging.Formatter):
         return "\n".join(lines)
 
 
+class _Handler(logging.FileHandler):
+    """Writes the log, or loses a line of it.
+
+    Where the disk is full the run itself says so, in one line.
+    """
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  logging's own name
+        """Say nothing; logging would print a traceback on the terminal."""
+
+
 def _words(error: BaseException) -> str:
     """The error's class; of the operating system's errors also what the system says."""
     name = type(error).__name__
@@ -49,7 +59,7 @@ def run_log(path: Path) -> Iterator[None]:
     Raises:
         FileExistsError: the file exists.
     """
-    handler = logging.FileHandler(path, mode="x", encoding="utf-8")
+    handler = _Handler(path, mode="x", encoding="utf-8")
     formatter = _Formatter("%(asctime)sZ %(levelname)s %(name)s: %(message)s")
     formatter.converter = time.gmtime
     handler.setFormatter(formatter)

@@ -100,7 +100,10 @@ def _check_ending(subject: Subject, check: Check) -> None:
     named = status in (RunStatus.REFUSED, RunStatus.CRASHED, RunStatus.INTERRUPTED)
     if (manifest.error is not None) is not named:
         check.fail(MANIFEST, f"error: does not go with the status {status}")
-    if (manifest.message is not None) is not (status is RunStatus.REFUSED):
+    # Of a crash it is what the operating system said, if it was that.
+    if status is not RunStatus.CRASHED and (
+        (manifest.message is not None) is not (status is RunStatus.REFUSED)
+    ):
         check.fail(MANIFEST, f"message: does not go with the status {status}")
     if status is RunStatus.REFUSED and counts.attempted:
         check.fail(MANIFEST, "status: a refused run asked nothing, and this one has records")
