@@ -1,36 +1,21 @@
-"""Finished runs, made by the real program once a session."""
+"""A finished run, made by the real program once a session."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.support.cli import jevexp, only_run
 
-MakeRun = Callable[..., Path]
-
 
 @pytest.fixture(scope="session")
-def make_run(tmp_path_factory: pytest.TempPathFactory) -> MakeRun:
-    """Run jevexp with overrides; a second time with the same ones gives the same directory."""
-    made: dict[tuple[str, ...], Path] = {}
-
-    def make(*overrides: str, status: int = 0) -> Path:
-        if overrides not in made:
-            place = tmp_path_factory.mktemp("run")
-            done = jevexp("dataset=demo", "tracking=none", *overrides, cwd=place)
-            assert done.status == status, done.out + done.err
-            made[overrides] = only_run(place / "outputs")
-        return made[overrides]
-
-    return make
-
-
-@pytest.fixture(scope="session")
-def noisy(make_run: MakeRun) -> Path:
-    """A complete run of 12 tasks, all kinds of questions among them; not to be changed."""
-    return make_run("backend=fake", "backend.mode=noise", "caps.limit=12")
+def noisy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A complete run of 12 tasks; not to be changed."""
+    place = tmp_path_factory.mktemp("run")
+    done = jevexp("dataset=demo", "tracking=none", "backend=fake", "backend.mode=noise",
+                  "caps.limit=12", cwd=place)  # fmt: skip
+    assert done.status == 0, done.out + done.err
+    return only_run(place / "outputs")
 
 
 @pytest.fixture

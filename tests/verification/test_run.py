@@ -9,8 +9,8 @@ from jevexp.errors import InputError
 from jevexp.harness import PINNED_COMMIT
 from jevexp.verification import Report, Result, State, verify_run
 from tests.support.cli import jevexp, only_run
+from tests.support.in_process import run_here
 from tests.support.upstream import from_git, install
-from tests.verification.conftest import MakeRun
 
 CHECKS = [
     "files", "manifest", "tasks", "attempts", "raw files", "requests", "answers", "scores",
@@ -44,15 +44,15 @@ def script(place: Path, *answers: object) -> str:
     return f"backend.script={path}"
 
 
-def test_a_run_that_the_cap_ended_verifies(make_run: MakeRun) -> None:
-    report = verify_run(make_run("backend=fake", "caps.cap_usd=0.1", status=1))
+def test_a_run_that_the_cap_ended_verifies(tmp_path: Path) -> None:
+    report = verify_run(run_here(tmp_path, "dataset=demo", "backend=fake", "caps.cap_usd=0.1"))
 
     assert complaints(report) == []
     assert report.state is State.VERIFIED
     assert report.check("attempts").count == 5
 
 
-def test_a_run_of_failures_and_bad_answers_verifies(make_run: MakeRun, tmp_path: Path) -> None:
+def test_a_run_of_failures_and_bad_answers_verifies(tmp_path: Path) -> None:
     boom = {"error": "boom", "status_code": 500}
     answers = script(
         tmp_path,
@@ -64,7 +64,9 @@ def test_a_run_of_failures_and_bad_answers_verifies(make_run: MakeRun, tmp_path:
         boom,
         boom,
     )
-    report = verify_run(make_run("backend=fake", "backend.mode=script", answers, status=1))
+    report = verify_run(
+        run_here(tmp_path, "dataset=demo", "backend=fake", "backend.mode=script", answers)
+    )
 
     assert complaints(report) == []
     assert report.state is State.VERIFIED
@@ -101,8 +103,10 @@ def test_a_run_by_the_pinned_harness_verifies_with_and_without_it(tmp_path: Path
     assert [check["notes"] for check in found["checks"] if check["name"] == "summary"] == [[]]
 
 
-def test_a_run_that_reserves_nothing_verifies(make_run: MakeRun) -> None:
-    report = verify_run(make_run("backend=fake", "caps=unmetered", "pricing=local", "caps.limit=3"))
+def test_a_run_that_reserves_nothing_verifies(tmp_path: Path) -> None:
+    report = verify_run(
+        run_here(tmp_path, "dataset=demo", "backend=fake", "caps=unmetered", "pricing=local")
+    )
 
     assert complaints(report) == []
     assert report.state is State.VERIFIED
