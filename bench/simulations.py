@@ -1,7 +1,7 @@
 """How often the verdict is wrong about equal models, and how often it finds a real difference.
 
 Every line is a setting with a known truth; "±" is twice the Monte-Carlo standard error. False
-alarms must not be above the level, and the power of accuracy must be what the tool claims within 3
+alarms must not be above the level, and the power must be what the tool claims within 3
 points, give or take three Monte-Carlo errors, since there are a hundred numbers.
 """
 
@@ -10,9 +10,9 @@ import math
 import sys
 from collections.abc import Iterator
 
-from tests.analysis.simulated import Setting, Simulation, monte_carlo_error, share
+from tests.analysis.simulated import BRIER_NOISE, Setting, Simulation, monte_carlo_error, share
 
-from jevexp.analysis.statistics.power import required_tasks, smallest_effect
+from jevexp.analysis.statistics.power import required_tasks, smallest_effect, smallest_mean
 from jevexp.analysis.statistics.verdict import Verdict
 
 LEVEL, POWER, TOLERANCE, ERRORS = 0.05, 0.8, 0.03, 3
@@ -79,13 +79,25 @@ def claims() -> Iterator[Setting]:
             yield Setting(needed + needed % size, size, discordance=discordance, effect=effect)
 
 
-def power(count: int) -> bool:
+def brier_claims() -> Iterator[Setting]:
+    """Settings in which the tool claims a power of 80 % for the Brier score."""
+    for size in (1, 2):
+        for tasks in TASKS:
+            blank = Setting(tasks - tasks % size, size, discordance=0.4)
+            spread = smallest_mean(1.0, blank.tasks // size - 1)
+            # The effect that is `spread` standard errors, which it makes a little smaller itself.
+            variance = blank.design_effect * blank.discordance + BRIER_NOISE**2
+            effect = spread * math.sqrt(variance / (blank.tasks + spread**2 * blank.design_effect))
+            yield Setting(blank.tasks, size, discordance=0.4, effect=effect)
+
+
+def power(count: int, metric: str, settings: Iterator[Setting]) -> bool:
     """Real differences: the chance of "better" where 80 % is claimed."""
-    print(f"\nreal differences found, claimed {POWER:.0%}")
-    print("  tasks  cluster  flips  effect    accuracy")
+    print(f"\nreal differences in {metric} found, claimed {POWER:.0%}")
+    print("  tasks  cluster  flips  effect    better")
     good = True
-    for setting in claims():
-        found = Simulation(setting, seed=3).verdicts(count)["accuracy"]
+    for setting in settings:
+        found = Simulation(setting, seed=3).verdicts(count)[metric]
         value = share(found, Verdict.BETTER)
         off = abs(value - POWER) > TOLERANCE + ERRORS * monte_carlo_error(POWER, count)
         good = good and not off
@@ -102,11 +114,16 @@ def shown(value: float, count: int) -> str:
 
 
 def main() -> int:
-    """Print all three tables; 1 when one of them is not as claimed."""
+    """Print all tables; 1 when one of them is not as claimed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=1000, help="simulated pairs a line")
     count = parser.parse_args().pairs
-    results = [false_alarms(count), same_at_the_margin(count), power(count)]
+    results = [
+        false_alarms(count),
+        same_at_the_margin(count),
+        power(count, "accuracy", claims()),
+        power(count, "brier", brier_claims()),
+    ]
     return 0 if all(results) else 1
 
 

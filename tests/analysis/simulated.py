@@ -18,6 +18,7 @@ from jevexp.analysis.statistics.holm import holm
 from jevexp.analysis.statistics.resampling import Resampling
 from jevexp.analysis.statistics.verdict import Verdict
 
+BRIER_NOISE = 0.2
 TOLD_APART = frozenset({Verdict.BETTER, Verdict.WORSE})
 
 
@@ -101,7 +102,7 @@ class Simulation:
         own = self._outcomes(setting.tasks)
         correct = np.where(shared, self._outcomes(self._clusters[-1] + 1)[self._clusters], own)
         # A flip moves the Brier score by about one, and every answer moves it a little.
-        brier = generator.normal(-correct, 0.2)
+        brier = generator.normal(-correct, BRIER_NOISE)
         return Drawn(correct, brier)
 
     def _outcomes(self, count: int) -> NDArray[np.float64]:

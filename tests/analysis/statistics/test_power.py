@@ -55,7 +55,7 @@ def test_independent_tasks_need_what_the_exact_test_needs() -> None:
 
 def test_tasks_that_are_alike_need_what_the_clustered_test_needs() -> None:
     spread = norm.isf(0.025) + norm.isf(0.2)
-    expected = 2 * spread**2 * (0.2 - 0.1**2) / 0.1**2
+    expected = 2 * (spread**2 * (0.2 - 0.1**2) / 0.1**2 + norm.isf(0.025) ** 2 / 2)
 
     assert required_tasks(0.1, 0.2, design_effect=2) == pytest.approx(expected)
     found = smallest_effect(1000, 500, 0.2, design_effect=2)

@@ -61,16 +61,17 @@ def required_tasks(
     """How many tasks, some of them wordings of one question, show a difference of two proportions.
 
     Two tests have to agree: McNemar's, for which see `required_pairs`, and the cluster-robust t
-    test of the mean difference, which needs (z_alpha + z_power)^2 (D - d^2) / d^2 tasks times the
-    design effect. The more tasks of a cluster are alike, the more the second one decides.
+    test of the mean difference, which needs (z_alpha + z_power)^2 (D - d^2) / d^2 + z_alpha^2 / 2
+    tasks (Guenther (1981), The American Statistician 35(4)), times the design effect. The more tasks
+    of a cluster are alike, the more the second one decides.
 
     Raises:
         ValueError: the difference is zero, or larger than the share of pairs that differ.
     """
     independent = required_pairs(effect, discordance, alpha=alpha, power=power)
     spread = two_sided_z(alpha) + _power_z(power)
-    mean = design_effect * spread**2 * (discordance - effect**2) / effect**2
-    return max(independent, mean)
+    mean = spread**2 * (discordance - effect**2) / effect**2 + two_sided_z(alpha) ** 2 / 2
+    return max(independent, design_effect * mean)
 
 
 def smallest_effect(
