@@ -62,8 +62,8 @@ def required_tasks(
 
     Two tests have to agree: McNemar's, for which see `required_pairs`, and the cluster-robust t
     test of the mean difference, which needs (z_alpha + z_power)^2 (D - d^2) / d^2 + z_alpha^2 / 2
-    tasks (Guenther (1981), The American Statistician 35(4)), times the design effect. The more tasks
-    of a cluster are alike, the more the second one decides.
+    tasks (Guenther (1981), The American Statistician 35(4)), times the design effect. The more
+    tasks of a cluster are alike, the more the second one decides.
 
     Raises:
         ValueError: the difference is zero, or larger than the share of pairs that differ.
