@@ -16,6 +16,8 @@ from tests.analysis.made import Compared, demo_tasks, sampled
 from tests.analysis.page.reading import look_up, written
 from tests.support.browser import DESKTOP, PHONE, SCHEMES, opened
 
+# The width of A4 within its margins, in pixels of style sheets.
+SHEET = 718
 ATTACKS = (
     "<script>alert(1)</script>",
     "<img src=x onerror=alert(2)>",
@@ -30,6 +32,14 @@ def page(tmp_path_factory: pytest.TempPathFactory, five_runs: Compared) -> Path:
     place = tmp_path_factory.mktemp("page") / "report.html"
     found = plots(five_runs.comparison)
     place.write_text(render(five_runs.comparison, five_runs.runs, found, data="plots"))
+    return place
+
+
+@pytest.fixture(scope="module")
+def two_page(tmp_path_factory: pytest.TempPathFactory, two_runs: Compared) -> Path:
+    """Without plots, which fit everywhere."""
+    place = tmp_path_factory.mktemp("page") / "report.html"
+    place.write_text(render(two_runs.comparison, two_runs.runs, {}, data="plots"))
     return place
 
 
@@ -99,3 +109,12 @@ def test_hostile_text_does_nothing(browser: Browser, tmp_path: Path) -> None:
         assert watched.overflow == 0
         assert watched.page.eval_on_selector_all("script, img", "all => all.length") == 0
         assert "{{7*7}}" in watched.page.inner_text("h1")
+
+
+def test_on_paper_it_is_light_and_no_wider_than_a_sheet(browser: Browser, two_page: Path) -> None:
+    with opened(browser, two_page.as_uri(), scheme="dark", width=SHEET) as watched:
+        watched.page.emulate_media(media="print", color_scheme="dark")
+
+        assert watched.overflow == 0
+        paper = watched.page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert paper == "rgb(255, 255, 255)"
