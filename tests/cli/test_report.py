@@ -11,7 +11,7 @@ from jevexp.cli.page_place import place_of
 from jevexp.errors import InputError
 from tests.analysis.made import counts
 from tests.support.cli import jevexp
-from tests.support.runs import make_run, noul_tasks
+from tests.support.runs import make_killed_run, make_run, noul_tasks
 
 TASKS = noul_tasks(12)
 QUICK = ("--draws", "200")
@@ -58,7 +58,7 @@ def test_a_comparison_is_written_into_the_working_directory(
     ],
 )
 def test_the_plots_are_beside_the_page(workplace: Path, given: str, page: str, plots: str) -> None:
-    place = place_of(Path(given), force=False)
+    place = place_of(Path(given), option="--html", force=False)
 
     assert (place.page, place.plots) == (Path(page), Path(plots))
 
@@ -106,7 +106,7 @@ def test_force_takes_away_the_plots_of_the_earlier_page_and_nothing_else(
 def test_a_run_after_html_is_not_taken_for_the_place(sweep: Path, workplace: Path) -> None:
     runs = [str(path) for path in sorted(sweep.iterdir())]
 
-    with pytest.raises(InputError, match="0-good: is a run; put --html last"):
+    with pytest.raises(InputError, match=r"--html .*0-good: is a run, no place for this page"):
         compare(["--html", *runs])
 
 
@@ -138,3 +138,17 @@ def test_a_folder_that_cannot_be_made_is_one_line(sweep: Path, workplace: Path) 
 def test_a_report_is_about_one_run(sweep: Path) -> None:
     with pytest.raises(InputError, match=r"2 runs; a report is of one"):
         report([str(sweep)])
+
+
+def test_a_run_that_has_not_ended_keeps_its_directory_to_itself(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = make_killed_run(tmp_path / "run", TASKS, attempted=5).path
+    before = sorted(run.rglob("*"))
+
+    with pytest.raises(InputError, match=r"run: has not ended.*give --output"):
+        report([str(run), *QUICK])
+    assert sorted(run.rglob("*")) == before
+
+    assert report([str(run), *QUICK, "--output", str(tmp_path / "page.html")]) == 0
+    assert capsys.readouterr().out == f"page: {tmp_path / 'page.html'}\n"

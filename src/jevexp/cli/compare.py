@@ -27,7 +27,7 @@ def main(argv: Sequence[str]) -> int:
     arguments = _parser().parse_args(argv)
     place = None
     if arguments.html is not None:
-        place = place_of(arguments.html, force=arguments.force)
+        place = place_of(arguments.html, option="--html", force=arguments.force)
     folder = None
     if arguments.csv is not None:
         folder = table_folder(arguments.csv, force=arguments.force)

@@ -7,13 +7,14 @@ from pathlib import Path
 from rich.text import Text
 
 from jevexp.analysis.compare import describe
-from jevexp.analysis.page.write import PAGE, write_report
+from jevexp.analysis.page.write import PAGE, Place, write_report
 from jevexp.cli.choose_runs import read_runs
 from jevexp.cli.comparison_options import add_options, options_of
 from jevexp.cli.console import make_console, print_json
 from jevexp.cli.on_disk import run_directories
 from jevexp.cli.page_place import add_force, checked, place_of
 from jevexp.errors import InputError
+from jevexp.evidence import RunDirectory, RunStatus
 
 
 def main(argv: Sequence[str]) -> int:
@@ -29,10 +30,7 @@ def main(argv: Sequence[str]) -> int:
             f"{arguments.run}: {len(found)} runs; a report is of one, and "
             "`jevexp compare … --html` makes the page of several"
         )
-    if arguments.output is None:
-        place = checked(found[0].path / PAGE, force=arguments.force)
-    else:
-        place = place_of(arguments.output, force=arguments.force)
+    place = _place(found[0], arguments)
     runs = read_runs(found)
     comparison = describe(runs[0], options_of(arguments))
     write_report(comparison, runs, place)
@@ -41,6 +39,19 @@ def main(argv: Sequence[str]) -> int:
     else:
         make_console().print(Text(f"page: {place.page}"))
     return 0
+
+
+def _place(directory: RunDirectory, arguments: argparse.Namespace) -> Place:
+    """Where the page goes: into the run's directory, unless another place was given."""
+    if arguments.output is not None:
+        return place_of(arguments.output, option="--output", force=arguments.force)
+    manifest = directory.read_manifest()
+    if manifest.status is RunStatus.RUNNING:
+        # At its end the checksums would cover the page, which is to be replaceable.
+        raise InputError(
+            f"{directory.path}: has not ended, and its directory is still its own; give --output"
+        )
+    return checked(directory.path / PAGE, force=arguments.force)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -13,17 +13,19 @@ def add_force(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="replace files that are there already")
 
 
-def place_of(path: Path, *, force: bool) -> Place:
+def place_of(path: Path, *, option: str, force: bool) -> Place:
     """The page at `path`: the file itself, or report.html in the folder.
 
     A name that ends with .html is a file, any other one a folder, which is made if need be.
+    `option` is how the command line names it.
 
     Raises:
         InputError: it is a run's directory, or something is there that would be overwritten.
     """
     if (path / MANIFEST).is_file():
         raise InputError(
-            f"--html {path}: is a run; put --html last, or write --html=PATH for another place"
+            f"{option} {path}: is a run, no place for this page; give a file or folder right "
+            f"behind {option}, or put it last"
         )
     return checked(path if path.suffix == ".html" else path / PAGE, force=force)
 
