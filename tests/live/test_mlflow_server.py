@@ -128,7 +128,7 @@ def test_a_sweep_is_exported_with_its_comparison(
         assert [line.split()[0] for line in said[:3]] == [word] * 3
 
     report = next(line for line in said if line.startswith("report"))
-    run_id = report.rpartition("/")[2].partition("?")[0]
+    run_id = report.partition("/runs/")[2].partition("/artifacts/report.html")[0]
     found, files = logged(server, run_id)
     assert found.data.tags["jev.kind"] == "comparison"
     assert len(json.loads(files["comparison.json"])["runs"]) == 2

@@ -1,5 +1,6 @@
 """The comparison of a sweep is a run of its own, and does not get between the others."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ def comparison(runs: list[RunDirectory], name: str = "sweep", text: str = "a") -
         (folder / "plots" / "p.csv").write_text(text)
         (folder / "report.html").write_text(f"<p>{text}")
 
-    return SweepComparison(name, "comparison · original · 2 runs", runs, lambda: text, report)
+    return SweepComparison(name, "comparison · original · 2 runs", runs, dict, lambda: text, report)
 
 
 def test_it_has_a_kind_a_description_its_tasks_and_its_report(
@@ -59,7 +60,7 @@ def test_the_same_evidence_is_not_compared_again(
         raise AssertionError("computed again")
 
     again = tracker.log_comparison(
-        SweepComparison("sweep", "name", runs, never, lambda _: pytest.fail("written again"))
+        SweepComparison("sweep", "name", runs, dict, never, lambda _: pytest.fail("again"))
     )
 
     assert (again.run_id, again.change) == (first.run_id, Change.NONE)
@@ -82,8 +83,12 @@ def test_one_that_was_logged_by_half_is_completed(
     tracker: MlflowTracker, client: Any, tmp_path: Path
 ) -> None:
     runs = sweep(tmp_path / "sweep")
+
+    def fail(_: Path) -> None:
+        raise ZeroDivisionError
+
     with pytest.raises(TrackingError, match="ZeroDivisionError"):
-        tracker.log_comparison(SweepComparison("sweep", "n", runs, lambda: "a", lambda _: 1 / 0))  # type: ignore[arg-type]
+        tracker.log_comparison(replace(comparison(runs), report=fail))
 
     run = tracker.log_comparison(comparison(runs))
 
@@ -117,4 +122,19 @@ def test_it_is_no_run_of_the_sweep(tracker: MlflowTracker, tmp_path: Path) -> No
     assert links is not None
     assert made.run_id not in f"{links.compare}{links.charts}{links.tables}"
     assert links.lines()[-1].startswith("report    http://host/#/experiments/")
-    assert made.run_id in links.lines()[-1]
+    assert f"/runs/{made.run_id}/artifacts/report.html?" in links.lines()[-1]
+
+
+def test_it_names_the_runs_so_that_they_can_be_told_apart(
+    tracker: MlflowTracker, client: Any, tmp_path: Path
+) -> None:
+    runs = sweep(tmp_path / "sweep")
+    first, second = (tracker.log(run, TASKS) for run in runs)
+
+    tracker.log_comparison(
+        replace(comparison(runs), names=lambda: {second.run_id: "original · seed=2 · llama_cpp"})
+    )
+
+    assert client.get_run(first.run_id).info.run_name == first.name
+    assert client.get_run(second.run_id).info.run_name == "original · seed=2 · llama_cpp"
+    assert tracker.log(runs[1], TASKS).change is Change.NONE

@@ -49,10 +49,23 @@ def log_sweep_comparison(
             sweep=sweep.resolve().name,
             name=f"comparison · {runs[0].manifest.dataset.name} · {len(runs)} runs",
             runs=directories,
+            names=lambda: _names(compared(), runs, tracked),
             note=lambda: comparison_note(compared(), str(sweep.resolve()), addresses.get),
             report=lambda folder: _write(compared(), runs, folder),
         )
     )
+
+
+def _names(
+    comparison: Comparison, runs: Sequence[FinishedRun], tracked: Sequence[TrackedRun]
+) -> dict[str, str]:
+    """What tells runs of one model apart, in their names: lists and charts show nothing else."""
+    ids = {run.directory: run.run_id for run in tracked}
+    return {
+        ids[found.run]: run.manifest.titled(found.label)
+        for found, run in zip(comparison.runs, runs, strict=True)
+        if found.run in ids and found.label != run.manifest.model.declared["name"]
+    }
 
 
 def _write(comparison: Comparison, runs: Sequence[FinishedRun], folder: Path) -> None:

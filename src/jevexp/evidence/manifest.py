@@ -164,7 +164,10 @@ class Manifest(Section):
 
         Dataset, model and backend, and the concurrency where it is not the benchmark's.
         """
-        model = self.model.declared["name"]
+        return self.titled(str(self.model.declared["name"]))
+
+    def titled(self, model: str) -> str:
+        """The title with other words for the model."""
         return f"{self.dataset.name} · {model} · {self.backend['name']}{at_once(self.concurrency)}"
 
 

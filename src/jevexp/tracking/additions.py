@@ -41,6 +41,7 @@ class SweepComparison:
         sweep: the name of the sweep's directory.
         name: what people see in lists.
         runs: the directories that were compared.
+        names: makes names that tell the sweep's runs apart, by their ids in the tracker.
         note: makes the description in Markdown.
         report: writes the report, its plots and its data into a folder.
     """
@@ -48,5 +49,6 @@ class SweepComparison:
     sweep: str
     name: str
     runs: Sequence[RunDirectory]
+    names: Callable[[], Mapping[str, str]]
     note: Callable[[], str]
     report: WriteFiles

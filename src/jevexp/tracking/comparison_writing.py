@@ -45,6 +45,8 @@ def write_comparison(client: Any, experiment_id: str, comparison: SweepCompariso
     log_dataset(client, run_id, dataset_input(manifest))
     for name, value in (tags | {NOTE: comparison.note()}).items():
         client.set_tag(run_id, name, value)
+    for named, text in comparison.names().items():
+        client.update_run(named, name=text)
     with TemporaryDirectory() as folder:
         comparison.report(Path(folder))
         client.log_artifacts(run_id, folder)

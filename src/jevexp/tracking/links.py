@@ -8,6 +8,7 @@ from urllib.parse import quote
 DEFAULT_PORT = 5000
 # The user interface for runs and metrics; MLflow starts with the one for chats.
 CLASSIC = "workflowType=machine_learning"
+REPORT = "/artifacts/report.html"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class Links:
         tables: their per-task tables side by side, likewise.
         compare: parameters and metrics side by side; None for a single run.
         traces: the traces of these runs side by side, two at a time; None where there are none.
-        comparisons: the runs that hold the comparison of a sweep.
+        comparisons: the report of each sweep that was compared.
         runs: one address a run, in the order that was asked for.
     """
 
@@ -83,7 +84,7 @@ def make_links(
         traces=f"{root}/experiments/{experiment_id}/evaluation-runs{_sides(traced)}"
         if traced
         else None,
-        comparisons=tuple(f"{root}{_run(experiment_id, run_id)}" for run_id in comparisons),
+        comparisons=tuple(f"{root}{_run(experiment_id, run_id, REPORT)}" for run_id in comparisons),
         runs=tuple(f"{root}{_run(experiment_id, run_id)}" for run_id in run_ids),
     )
 
@@ -93,8 +94,8 @@ def run_link(experiment_id: str, run_id: str) -> str:
     return f"#{_run(experiment_id, run_id)}"
 
 
-def _run(experiment_id: str, run_id: str) -> str:
-    return f"/experiments/{experiment_id}/runs/{run_id}?{CLASSIC}"
+def _run(experiment_id: str, run_id: str, page: str = "") -> str:
+    return f"/experiments/{experiment_id}/runs/{run_id}{page}?{CLASSIC}"
 
 
 def _sides(traced: Sequence[str]) -> str:
