@@ -293,6 +293,9 @@ def test_a_request_whose_options_were_in_another_order(run: Path) -> None:
         (("ledger", "charged_usd"), 1.0, "ledger"),
         (("ledger", "cap_usd"), 100.0, "manifest"),
         (("backend", "name"), "other", "manifest"),
+        (("dataset", "pin", "licence"), "mine", "manifest"),
+        (("ledger", "shared"), True, "manifest"),
+        (("version",), 2, "manifest"),
     ],
     ids=lambda value: ".".join(value) if isinstance(value, tuple) else None,
 )
@@ -341,3 +344,21 @@ def test_a_ledger_row_that_says_something_else(
     edit_line(run, LEDGER, 3, change)
 
     assert "ledger" in failed(run)
+
+
+def test_another_cap_in_the_ledger(run: Path) -> None:
+    edit_line(run, LEDGER, 0, lambda row: row.update(cap_usd=100.0))
+
+    assert failed(run)["ledger"] == [f"{MANIFEST}: ledger.cap_usd: is not the cap in {LEDGER}:1"]
+
+
+def test_an_error_beside_an_answer(run: Path) -> None:
+    edit_line(run, RESULTS, 0, lambda record: record.update(error="timeout"))
+
+    assert {"answers", "scores"} <= failed(run).keys()
+
+
+def test_usage_that_nobody_reported(run: Path) -> None:
+    edit_line(run, RESULTS, 0, lambda record: record["usage"].update(input_tokens=9))
+
+    assert "answers" in failed(run)

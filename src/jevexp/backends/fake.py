@@ -74,14 +74,14 @@ class Fake:
             probs = dict.fromkeys(options, 1 / len(options))
         else:
             probs = self._noisy(request, options)
-        return _answer(sent, probs)
+        return made_up(sent, probs)
 
     def _scripted(self, sent: dict[str, Any]) -> Decision:
         if self._asked > len(self._script):
             return Decision(ok=False, model=MODEL_ID, error="script_exhausted", request=sent)
         entry = self._script[self._asked - 1]
         if "probs" in entry:
-            return _answer(sent, entry["probs"])
+            return made_up(sent, entry["probs"])
         return Decision(
             ok=False,
             model=MODEL_ID,
@@ -117,7 +117,8 @@ def _digest(request: Request) -> str:
     return hashlib.sha256(dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def _answer(sent: dict[str, Any], probs: Mapping[str, Any]) -> Decision:
+def made_up(sent: Any, probs: Mapping[str, Any]) -> Decision:
+    """The answer that a distribution is given as."""
     return Decision(
         ok=True,
         model=MODEL_ID,

@@ -16,6 +16,9 @@ from jevexp.datasets.verify import difference, sha256_of
 from jevexp.errors import InputError
 from jevexp.settings import Dataset, PinnedFile
 
+# What a manifest keeps of a dataset's settings.
+PIN_FIELDS = ("source", "title", "licence", "repository", "commit", "base_url")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedFile:
@@ -239,5 +242,4 @@ def _check_count(source: _Source, found: int) -> None:
 
 
 def _pin(dataset: Dataset) -> dict[str, Any]:
-    fields = ("source", "title", "licence", "repository", "commit", "base_url")
-    return {field: getattr(dataset, field) for field in fields}
+    return {field: getattr(dataset, field) for field in PIN_FIELDS}

@@ -33,7 +33,7 @@ def check_identity(subject: Subject) -> Check:
         contradicted = report.verdict is Verdict.CONTRADICTED
         if contradicted and subject.resolved["identity"] == "strict":
             check.expect("status", manifest.status, RunStatus.REFUSED, MANIFEST)
-        if manifest.fingerprint.version != FINGERPRINT_VERSION:
+        if manifest.fingerprint.version > FINGERPRINT_VERSION:
             check.notes.append(f"the fingerprint is of version {manifest.fingerprint.version}")
             return check
         found = fingerprint(manifest.backend["description"], report, manifest.concurrency)

@@ -98,5 +98,5 @@ def _check_manifest(subject: Subject, rows: Rows, check: Check) -> None:
         check.fail(MANIFEST, "ledger.charged_usd: nobody else charges a ledger that is not shared")
     if said.charged_usd < said.charged_by_run_usd - EPSILON_USD:
         check.fail(MANIFEST, "ledger.charged_usd: less than this run's own charge")
-    if rows.cap_usd is not None and said.cap_usd > rows.cap_usd:
-        check.fail(MANIFEST, f"ledger.cap_usd: above the cap in {LEDGER}:1")
+    if rows.cap_usd is not None and not same(said.cap_usd, rows.cap_usd):
+        check.fail(MANIFEST, f"ledger.cap_usd: is not the cap in {LEDGER}:1")

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from jevexp.datasets.resolve import PIN_FIELDS
 from jevexp.domain.json import dumps, loads
 from jevexp.domain.record import Record
 from jevexp.evidence import Manifest, RunStatus
 from jevexp.evidence.directory import MANIFEST, RESULTS, SUMMARY
+from jevexp.evidence.manifest import MANIFEST_VERSION
 from jevexp.harness.pin import PINNED_COMMIT
 from jevexp.untrusted.files import read_document
 from jevexp.verification.check import Check
@@ -63,6 +65,10 @@ def _check_config(manifest: Manifest, check: Check) -> None:
     said: dict[str, tuple[Any, Any]] = {
         "config.sha256": (manifest.config.sha256, hashlib.sha256(canonical).hexdigest()),
         "dataset.name": (manifest.dataset.name, resolved["dataset"]["name"]),
+        "dataset.pin": (
+            manifest.dataset.pin,
+            {field: resolved["dataset"][field] for field in PIN_FIELDS},
+        ),
         "backend.name": (manifest.backend["name"], resolved["backend"]["name"]),
         "model.requested": (manifest.model.requested, resolved["model"]["alias"]),
         "model.declared": (manifest.model.declared, resolved["model"]),
@@ -76,6 +82,10 @@ def _check_config(manifest: Manifest, check: Check) -> None:
     }
     for name, (found, expected) in said.items():
         check.expect(name, found, expected, MANIFEST)
+    caps = resolved["caps"]
+    shared = bool(caps["ledger"] or caps.get("ledger_url") or manifest.sweep)
+    check.expect("ledger.shared", manifest.ledger.shared, shared, MANIFEST)
+    check.expect("version", manifest.version, MANIFEST_VERSION, MANIFEST)
     if "runner" in resolved:
         check.expect(
             "concurrency", manifest.concurrency, resolved["runner"]["concurrency"], MANIFEST

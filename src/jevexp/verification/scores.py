@@ -121,6 +121,8 @@ class Scores:
                 if not (_same_probs(found, value) if field == "probs" else same(found, value)):
                     message = f"{field}: {shown(found)}, scored again {shown(value)}"
                     self.check.fail(RESULTS, message, line=line)
+            if record.ok is not (record.error is None):
+                self.check.fail(RESULTS, "error: does not go with ok", line=line)
             if not record.ok and record.probs_as_returned is not None:
                 self.check.fail(RESULTS, "probs_as_returned: of a failed attempt", line=line)
 

@@ -70,13 +70,19 @@ class Reader:
         return self._plain(request, raw)
 
     def _plain(self, request: Request, raw: Raw) -> Decision | None:
-        from jevexp.verification.answers.plain import read_judgevet, read_probabilities
+        from jevexp.verification.answers.plain import (
+            read_judgevet,
+            read_made_up,
+            read_probabilities,
+        )
 
         recorded = replace(decision_of(raw.record, raw.response), request=raw.request)
         match self.settings:
             case ReplayBackend(answers=str()):
                 return read_probabilities(recorded, raw, "probs")
-            case FakeBackend() | PythonBackend() | ReplayBackend():
+            case FakeBackend():
+                return read_made_up(raw)
+            case PythonBackend() | ReplayBackend():
                 return read_probabilities(recorded, raw, "probabilities")
             case JudgevetBackend():
                 return read_judgevet(recorded, request, raw)

@@ -4,9 +4,24 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from jevexp.backends.fake import MODEL_ID, made_up
 from jevexp.domain.decision import Decision, Request
 from jevexp.domain.task import Kind
 from jevexp.verification.answers.tape import Raw
+
+
+def read_made_up(raw: Raw) -> Decision:
+    """The fake provider's answer, or its failure, as it leaves both."""
+    record = raw.record
+    if record.ok:
+        return made_up(raw.request, raw.response["probabilities"])
+    return Decision(
+        ok=False,
+        model=MODEL_ID,
+        error=record.error,
+        status_code=record.status_code,
+        request=raw.request,
+    )
 
 
 def read_probabilities(recorded: Decision, raw: Raw, field: str) -> Decision | None:
