@@ -28,7 +28,7 @@ _LIVE_SECONDS = 0.1
 _BUCKETS = 1000
 _SHORTEST_S = 1e-6
 _STDERR = 2
-_STOPPING = b"\ninterrupted: the task in flight is finished first; Ctrl-C again ends at once\n"
+_STOPPING = b"\ninterrupted: what is under way is finished first; Ctrl-C again ends at once\n"
 
 
 class Tally:

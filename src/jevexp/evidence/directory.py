@@ -256,13 +256,15 @@ class RunDirectory:
         """
         if (self.path / CHECKSUMS).exists():
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), self.path / CHECKSUMS)
-        lines = []
-        for path in sorted(self.path.rglob("*")):
-            if path.is_file() and path != self.path / CHECKSUMS:
-                with path.open("rb") as file:
-                    digest = hashlib.file_digest(file, "sha256").hexdigest()
-                lines.append(f"{digest}  {path.relative_to(self.path).as_posix()}\n")
-        replace(self.path / CHECKSUMS, "".join(lines).encode())
+        # As texts, in the order of paths, which as objects would take several times as much.
+        found = (Path(at, name) for at, _, files in os.walk(self.path) for name in files)
+        names = [path.relative_to(self.path).as_posix() for path in found if path.is_file()]
+        lines = bytearray()
+        for name in sorted(names, key=lambda name: name.split("/")):
+            with (self.path / name).open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            lines += f"{digest}  {name}\n".encode()
+        replace(self.path / CHECKSUMS, bytes(lines))
 
     def _write(self, records: Sequence[Record]) -> None:
         if self._results is None:
