@@ -61,6 +61,7 @@ bench: $(VENV)/.dev  ## measure what is claimed about speed
 	@$(BIN)/python bench/slots.py
 	@$(BIN)/python bench/scale.py 5000
 	@$(BIN)/python bench/compare.py
+	@$(BIN)/python -m bench.tracking_server
 	@$(BIN)/python bench/report.py
 	@$(BIN)/python bench/ledger.py
 

@@ -9,8 +9,6 @@ import time
 from collections import Counter
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 from tests.support.mlflow_server import client_of, mlflow_server
 from tests.support.postgres import postgres
 from tests.support.runs import make_run, tracking

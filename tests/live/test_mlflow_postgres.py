@@ -1,6 +1,6 @@
 """A team's server: MLflow on PostgreSQL, artifacts through the server, many workers at once.
 
-`bench/tracking_server.py` is the same with 64 runs.
+`python -m bench.tracking_server` is the same with 64 runs.
 """
 
 from collections.abc import Iterator
