@@ -9,7 +9,7 @@ from pathlib import Path
 from jevexp.evidence.directory import CHECKSUMS, MANIFEST
 from tests.crash.child import NAMES, Child, Kill, Log, start
 from tests.crash.oracle import RESERVED_USD, rows_of, union, verified
-from tests.crash.trial import DEMO, MOST_SESSIONS, TASKS, Tally
+from tests.crash.trial import DEMO, MOST_SESSIONS, TASKS, Tally, ended
 
 PROCESSES = 8
 LEDGER = Path("shared.jsonl")
@@ -28,7 +28,7 @@ class Member:
 
     @property
     def complete(self) -> bool:
-        return bool(self.sessions) and (self.sessions[-1] / CHECKSUMS).exists()
+        return bool(self.sessions) and ended(self.sessions[-1])
 
     def start(self, kill: Kill | None) -> Child:
         """Begin, or go on with the last session that became a run."""
@@ -60,7 +60,7 @@ def fleet(folder: Path, random_: random.Random, choices: list[Kill], tally: Tall
             for member, kill, child in started:
                 status = child.wait(kill)
                 tally.kills += status < 0
-                if kill is None and status != 0:
+                if status > 0 or (kill is None and status != 0):
                     printed = Path(f"{member.log.path}.out").read_text()
                     tally.faults.append(f"fleet: came to {status}: {printed}")
                 run = member.sessions[-1]

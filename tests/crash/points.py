@@ -88,7 +88,7 @@ def inside_row(event: str, count: Count) -> None:
     original = rows.append
 
     def torn(file: int, row: rows.Row, path: Path) -> int:
-        if row["event"] == event and count.is_last():
+        if row.get("event") == event and count.is_last():
             line = dumps(row).encode()
             os.write(file, line[: len(line) // 2])
             die()

@@ -64,7 +64,7 @@ def _trial(folder: Path, kill: Kill, tally: Tally, thorough: bool, again: Kill |
             if not (runs and (runs[-1] / MANIFEST).exists()):
                 # Killed before it was a run: nothing to resume, so it is run anew.
                 command = [*DEMO, "tracking=none", _place(session + 1)]
-            elif _ended(runs[-1]):
+            elif ended(runs[-1]):
                 faults += exported(runs[-1]) if kill.point in TRACKED else []
                 return faults + _whole(runs, log, tally, thorough)
             else:
@@ -100,7 +100,10 @@ def _check_killed(runs: Sequence[Path], thorough: bool) -> list[str]:
     return faults
 
 
-def _ended(run: Path) -> bool:
+def ended(run: Path) -> bool:
+    """Whether a session came to the end of its run."""
+    if not (run / MANIFEST).exists():
+        return False
     manifest = RunDirectory(run).read_manifest()
     return manifest.status is RunStatus.COMPLETE and (run / CHECKSUMS).exists()
 

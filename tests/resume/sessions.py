@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from jevexp import experiment
+from jevexp.datasets import load_dataset
 from jevexp.domain.decision import Decision, Request
 from jevexp.domain.record import Record
 from jevexp.domain.task import Task
@@ -26,7 +27,9 @@ TASKS = 6
 @cache
 def settings(*overrides: str) -> Settings:
     """The first demo tasks, at no cost."""
-    return compose("dataset=demo", f"caps.limit={TASKS}", "tracking=none", *overrides)
+    backend = ("backend=python", "backend.factory=patched.in:desk")
+    limit = f"caps.limit={TASKS}"
+    return compose("dataset=demo", limit, "tracking=none", *backend, *overrides)
 
 
 def right(request: Request) -> Decision:
@@ -36,7 +39,7 @@ def right(request: Request) -> Decision:
 
 
 def said(request: Request, probs: Mapping[str, float], **changed: Any) -> Decision:
-    """An answer with raw evidence like that of the offline provider."""
+    """An answer with raw evidence like that of a model in this process."""
     return answer(probs, request=request.wire(), response={"probabilities": dict(probs)}, **changed)
 
 
@@ -53,7 +56,7 @@ def failed(request: Request) -> Decision:
 class Named(Provider):
     """A provider under the name that the settings have."""
 
-    name = "fake"
+    name = "python"
 
 
 class Crash(SystemExit):
@@ -112,6 +115,10 @@ class Desk:
     patch: pytest.MonkeyPatch
     sessions: list[Session] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        # What a plan checks beforehand; who really answers is said for each session.
+        self.patch.setattr(experiment, "make_backend", lambda *arguments: Named(right))
+
     def run(self, *steps: Step, using: Settings | None = None) -> Session:
         """A run from the start."""
         return self._perform(experiment.plan(using or settings()), Named(*steps))
@@ -140,4 +147,5 @@ def _untracked(directory: RunDirectory, tasks: Sequence[Task]) -> None:
 
 def order() -> list[str]:
     """The ids of the tasks, in the dataset's order."""
-    return [task.id for task in experiment.plan(settings()).tasks]
+    tasks = load_dataset(settings().dataset).tasks
+    return [task.id for task in tasks[:TASKS]]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from jevexp.evidence import RunDirectory, RunStatus
+from jevexp.verification import State, verify_run
 from tests.resume.sessions import (
     TASKS,
     Crash,
@@ -197,3 +198,23 @@ def test_a_run_that_had_everything_but_its_seal_gets_one(desk: Desk) -> None:
     check_whole(second)
     assert second.provider.received == []
     assert second.lines == first.lines
+
+
+def test_a_run_that_ended_before_it_took_anything_over_gives_way_to_the_earlier_one(
+    desk: Desk,
+) -> None:
+    first = desk.run(right, right, Killed())
+    with desk.patch.context() as patch:
+        patch.setattr(RunDirectory, "adopt", crash)
+        second = desk.resume(first)
+    assert second.manifest.status is RunStatus.CRASHED
+    assert verify_run(second.path).state is State.VERIFIED
+    third = desk.resume(second)
+    check_whole(third)
+    assert len(third.provider.received) == TASKS - 2
+    assert third.manifest.resumed is not None
+    assert third.manifest.resumed.run == first.path.name
+
+
+def crash(*arguments: Any) -> None:
+    raise Crash

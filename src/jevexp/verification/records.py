@@ -8,7 +8,7 @@ from typing import Any
 from jevexp.domain.json import loads
 from jevexp.domain.record import Record
 from jevexp.domain.task import Task
-from jevexp.evidence import RunDirectory, RunStatus
+from jevexp.evidence import RunDirectory
 from jevexp.evidence.directory import EARLY, RAW, RESULTS
 from jevexp.evidence.pending import PENDING
 from jevexp.untrusted.files import TooLong, numbered_lines, opened, read_document
@@ -192,9 +192,8 @@ class RecordPass:
 
     def _check_unclaimed(self, rows: Rows | None, early: set[str]) -> None:
         cut_off = rows.cut_off if rows else set()
-        running = self._subject.manifest.status is RunStatus.RUNNING
-        # A resumed run that was killed while it took answers over has their raw files first.
-        coming = self._subject.adopted if running else frozenset()
+        # A resumed run that was cut off while it took answers over has their raw files first.
+        coming = self._subject.adopted if self._subject.cut_off else frozenset()
         unfinished = {raw_name(task_id) for task_id in early | cut_off | coming}
         for below in self._subject.tree.below(RAW):
             name = f"{RAW}/{below}"

@@ -33,8 +33,11 @@ def check_resumed(subject: Subject) -> Check:
         expected = set(section["adopted"]) - recovered
         theirs = dict(_digests(earlier / RESULTS, expected))
         ours = dict(_digests(subject.root / RESULTS, expected))
-        # A killed run leaves some beside its results, or died before it had taken them over.
+        # A killed run leaves some beside its results.
         ours |= dict(_digests(subject.root / EARLY, expected))
+        if not ours and subject.cut_off:
+            check.skip("the run ended before it had taken any answer over")
+            return check
         killed = subject.manifest.status is RunStatus.RUNNING
         for task_id in section["adopted"]:
             if task_id in recovered or (killed and task_id not in ours):
