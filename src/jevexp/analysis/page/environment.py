@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,12 @@ if TYPE_CHECKING:
 _PACKAGE = "jevexp.analysis.page"
 
 
+@cache
 def make_environment() -> "Environment":
-    """Every value is escaped, every hidden character is shown, every missing name is an error."""
+    """Every value is escaped, every hidden character is shown, every missing name is an error.
+
+    There is one for all pages: reading the templates takes longer than filling them in.
+    """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
