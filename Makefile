@@ -64,6 +64,7 @@ bench: $(VENV)/.dev  ## measure what is claimed about speed
 	@$(BIN)/python -m bench.tracking_server
 	@$(BIN)/python bench/report.py
 	@$(BIN)/python bench/ledger.py
+	@$(BIN)/python -m bench.verify 5000
 
 hammer: $(VENV)/.dev  ## many processes spend one cap and are killed at random; nothing may be lost or spent twice
 	@$(BIN)/python -m bench.shared_cap

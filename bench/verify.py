@@ -1,4 +1,4 @@
-"""How long verifying a run of 100,000 tasks takes, and how much memory.
+"""How long verifying a run of 100,000 tasks takes, and how much memory; or of as many as are given.
 
 The run is made in this process without waiting for the disk, which is not what is measured. Then
 `jevexp verify` runs as a process of its own, whose peak memory the system tells. Exit status 1

@@ -76,7 +76,10 @@ def _roots(path: Path) -> list[Path]:
         return [path]
     if not path.is_dir():
         raise InputError(f"{path}: no such folder; give a run directory, or a sweep's")
-    below = [entry for entry in path.iterdir() if not entry.is_symlink() and _is_run(entry)]
+    try:
+        below = [entry for entry in path.iterdir() if not entry.is_symlink() and _is_run(entry)]
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
     if not below:
         raise InputError(f"{path}: no run here and none right below: {MANIFEST} is missing")
     return sorted(below, key=_order)

@@ -59,7 +59,11 @@ def read_tree(root: Path) -> Tree:
             continue
         for entry in found:
             name = f"{folder}/{entry.name}" if folder else entry.name
-            status = entry.stat(follow_symlinks=False)
+            try:
+                status = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                # Of a run that is still at work: replaced a moment ago.
+                continue
             entries += 1
             size += status.st_size if stat.S_ISREG(status.st_mode) else 0
             if entries > MOST_ENTRIES or size > MOST_BYTES:
