@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from jevexp.cli.compare import main
+from jevexp.cli.page import main as report
 from jevexp.errors import InputError
 from jevexp.tracking.tracker import MlflowTracker
 from tests.support.runs import make_run, noul_tasks, tracking
@@ -87,6 +88,17 @@ def test_what_is_not_found_is_said_in_one_line(
     with pytest.raises(InputError, match=message) as refused:
         main([*arguments, "--outputs", str(outputs)])
     assert "\n" not in str(refused.value)
+
+
+def test_a_report_of_a_run_that_is_only_in_mlflow(
+    outputs: Path, ids: list[str], workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(InputError, match=f"^mlflow:{ids[2]}: its directory is not here; give --o"):
+        report([ids[2], "--outputs", str(outputs)])
+
+    assert report([ids[2], "--outputs", str(outputs), "--output", "page.html"]) == 0
+    assert capsys.readouterr().out == "page: page.html\n"
+    assert f"mlflow:{ids[2]}" in (workplace / "page.html").read_text()
 
 
 def test_a_folder_that_is_called_like_an_id_is_a_folder(

@@ -2,17 +2,21 @@
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from rich.text import Text
 
 from jevexp.analysis.compare import describe
 from jevexp.analysis.page.write import PAGE, Place, write_report
+from jevexp.analysis.runs import FinishedRun
 from jevexp.cli.choose_runs import read_runs
 from jevexp.cli.comparison_options import add_options, options_of
 from jevexp.cli.console import make_console, print_json
 from jevexp.cli.on_disk import run_directories
 from jevexp.cli.page_place import add_force, checked, place_of
+from jevexp.cli.tracked import TrackedRuns, add_store, run_id_of
 from jevexp.errors import InputError
 from jevexp.evidence import RunDirectory, RunStatus
 
@@ -24,16 +28,11 @@ def main(argv: Sequence[str]) -> int:
         InputError: it is no run, or more than one, or the page is in the way of another file.
     """
     arguments = _parser().parse_args(argv)
-    found = run_directories(arguments.run)
-    if len(found) != 1:
-        raise InputError(
-            f"{arguments.run}: {len(found)} runs; a report is of one, and "
-            "`jevexp compare … --html` makes the page of several"
-        )
-    place = _place(found[0], arguments)
-    runs = read_runs(found)
-    comparison = describe(runs[0], options_of(arguments))
-    write_report(comparison, runs, place)
+    with TemporaryDirectory(prefix="jevexp-run-") as copies:
+        tracked = TrackedRuns(arguments, Path(copies))
+        run, place = _chosen(arguments, tracked)
+    comparison = describe(run, options_of(arguments))
+    write_report(comparison, [run], place)
     if arguments.json:
         print_json(comparison.plain())
     else:
@@ -41,10 +40,26 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _place(directory: RunDirectory, arguments: argparse.Namespace) -> Place:
+def _chosen(arguments: argparse.Namespace, tracked: TrackedRuns) -> tuple[FinishedRun, Place]:
+    """The run, and where its page goes; the place is looked at before the answers are read."""
+    run_id = run_id_of(arguments.run)
+    found = [tracked.fetch(run_id)] if run_id else run_directories(Path(arguments.run))
+    if len(found) != 1:
+        raise InputError(
+            f"{arguments.run}: {len(found)} runs; a report is of one, and "
+            "`jevexp compare … --html` makes the page of several"
+        )
+    named = tracked.name_of(found[0].path)
+    place = _place(found[0], named, arguments)
+    return replace(read_runs(found)[0], path=named), place
+
+
+def _place(directory: RunDirectory, named: Path, arguments: argparse.Namespace) -> Place:
     """Where the page goes: into the run's directory, unless another place was given."""
     if arguments.output is not None:
         return place_of(arguments.output, option="--output", force=arguments.force)
+    if named != directory.path:
+        raise InputError(f"{named}: its directory is not here; give --output")
     manifest = directory.read_manifest()
     if manifest.status is RunStatus.RUNNING:
         # At its end the checksums would cover the page, which is to be replaceable.
@@ -60,11 +75,14 @@ def _parser() -> argparse.ArgumentParser:
         description="Write one HTML page about one run, with its plots as SVG, PNG and CSV: "
         "report.html and plots/ in the run's directory.",
     )
-    parser.add_argument("run", type=Path, metavar="RUN", help="a run directory")
+    parser.add_argument("run", metavar="RUN", help="a run directory, or an MLflow run id")
     parser.add_argument(
         "--output", type=Path, metavar="PATH", help="write it as PATH, or into the folder PATH"
     )
     parser.add_argument("--json", action="store_true", help="also print the numbers as JSON")
     add_options(parser)
     add_force(parser)
+    add_store(parser)
+    # One run is named, and not looked for.
+    parser.set_defaults(where=None)
     return parser
