@@ -79,6 +79,10 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
         "a.b is an array of arrays",
     ),
     "kind": (start(0, 1) + unknown_kind("a.b", 13) + bytes(64), "a.b has the unknown type 13"),
+    "line ends": (
+        start(0, 1) + unknown_kind("a\n\x1b[2J", 13) + bytes(64),
+        r"a\n\x1b[2J has the unknown type 13",
+    ),
     "element": (
         start(0, 1) + array("a.b", 13, 1, bytes(64)),
         "a.b has the unknown type 13",

@@ -27,6 +27,7 @@ from yaml import YAMLError  # type: ignore[import-untyped]
 
 from jevexp.cli.conf import conf_dir
 from jevexp.cli.hydra_node import check_hydra_node, check_search_path
+from jevexp.cli.launchers import EXTRAS
 from jevexp.errors import InputError
 from jevexp.settings import Settings, unknown_field
 
@@ -256,6 +257,8 @@ def _missing_option(error: MissingConfigException) -> str:
     group, _, option = (error.missing_cfg_file or "").rpartition("/")
     if not group:
         return f"{option}: no such configuration; see jevexp --help"
+    if group == "hydra/launcher" and (extra := EXTRAS.get(option)):
+        return f"hydra/launcher: {option} is not installed here; pip install 'jevexp[{extra}]'"
     options = sorted(error.options or ())
     near = difflib.get_close_matches(option, options, n=1)
     hint = f"did you mean {near[0]}? " if near else ""

@@ -10,8 +10,9 @@ from rich.text import Text
 
 from jevexp.cli import tables
 from jevexp.cli.identity_view import identity_table, run_lines
+from jevexp.cli.sweep_file import SWEEP_FILE
 from jevexp.errors import InputError
-from jevexp.evidence import RunDirectory, RunStatus
+from jevexp.evidence import Manifest, RunDirectory, RunStatus
 from jevexp.evidence.directory import MANIFEST
 from jevexp.harness.groups import percentile
 
@@ -78,27 +79,57 @@ def report_sweep(console: Console, path: Path, planned: int, elsewhere: Sequence
     """
     runs = []
     broken = []
-    here = filter(Path.is_dir, path.iterdir()) if path.is_dir() else ()
+    killed = set()
+    here = [one for one in _folders(path) if not one.name.startswith(".")]
     for directory in sorted([*elsewhere, *here], key=_number):
         try:
             run = RunDirectory(directory)
-            runs.append((run.read_manifest(), run.read_summary()))
+            manifest, summary = run.read_manifest(), run.read_summary()
+            if manifest.status is RunStatus.RUNNING and not run.in_use:
+                killed.add(manifest.run)
+                manifest = _counted(manifest, run)
+            runs.append((manifest, summary))
         except InputError as error:
             broken.append(str(error))
     if runs:
-        console.print(tables.comparison(runs))
+        console.print(tables.comparison(runs, killed))
     for manifest, _ in runs:
         if manifest.status is not RunStatus.COMPLETE:
             reason = f" {manifest.message}" if manifest.message else ""
-            console.print(
-                Text(f"{manifest.run}: ").append_text(tables.verdict(manifest)).append(reason)
-            )
+            verdict = tables.verdict(manifest, killed=manifest.run in killed)
+            console.print(Text(f"{manifest.run}: ").append_text(verdict).append(reason))
     for line in broken:
         console.print(Text(f"not readable: {line}", style="red"))
     complete = sum(manifest.status is RunStatus.COMPLETE for manifest, _ in runs)
     console.print(f"{complete} of {planned} runs complete", highlight=False)
+    if (never := planned - len(runs) - len(broken)) > 0:
+        console.print(Text(f"{never} never began", style="red"))
     _print_place(console, "sweep", path)
+    if (killed or never > 0) and (path / SWEEP_FILE).exists():
+        console.print(Text(f"go on with it: jevexp resume={shlex.quote(str(path))}"))
     return 0 if complete == planned else 1
+
+
+def _counted(manifest: Manifest, directory: RunDirectory) -> Manifest:
+    """The manifest of a killed run, with what its results hold; it could not count them any more.
+
+    Raises:
+        InputError: they are not readable.
+    """
+    try:
+        records = list(directory.records())
+    except (OSError, ValueError) as error:
+        raise InputError(str(error)) from error
+    counts = {
+        "attempted": len(records),
+        "answered": sum(record.ok for record in records),
+        "valid": sum(record.ok and record.valid for record in records),
+    }
+    return manifest.model_copy(update={"counts": manifest.counts.model_copy(update=counts)})
+
+
+def _folders(path: Path) -> list[Path]:
+    return [one for one in path.iterdir() if one.is_dir()] if path.is_dir() else []
 
 
 def _stray_mass(directory: RunDirectory) -> float | None:

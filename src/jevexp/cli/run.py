@@ -1,5 +1,6 @@
 """The run verb: one run, or a sweep of several, from a command line of overrides."""
 
+import os
 import signal
 import sys
 from argparse import Namespace
@@ -11,15 +12,21 @@ from hydra._internal.utils import get_args_parser
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig
+from rich.text import Text
 
 from jevexp import experiment
+from jevexp.cli.apart import perform_apart
 from jevexp.cli.compose import check_composes, compose_command, quoted, to_settings
 from jevexp.cli.conf import conf_dir
+from jevexp.cli.launchers import wait_for_runs
 from jevexp.cli.paths import check_paths, make_directory
 from jevexp.cli.perform import console, perform, report, tracking_of
 from jevexp.cli.report import report_sweep
 from jevexp.cli.sweep_file import SweepFile
 from jevexp.harness.interrupts import Interrupted
+
+# The process that hands a command line to Hydra; a launcher's other processes are none of these.
+_launching: list[int] = []
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -44,6 +51,9 @@ def main(arguments: Sequence[str]) -> int:
         SweepFile.of(composition.settings).write(composition.directory)
     where = "hydra.sweep.dir" if composition.is_sweep else "hydra.run.dir"
     interrupted: Interrupted | None = None
+    if composition.is_sweep:
+        # Hydra would print what a launcher raises, and end this process.
+        os.environ["HYDRA_FULL_ERROR"] = "1"
     try:
         # The same directory again, since a second composition would name another one.
         _hand_to_hydra([*arguments, f"{where}={quoted(str(composition.directory))}"])
@@ -52,6 +62,12 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         # Between two runs, or while a launcher's other processes are at work.
         interrupted = Interrupted(signal.SIGINT)
+    except (Exception, SystemExit) as error:
+        if not composition.is_sweep:
+            raise
+        # That is no reason to lose the runs that it has started.
+        console.print(Text(f"the launcher gave up: {type(error).__name__}", style="red"))
+        wait_for_runs(composition.directory, len(composition.settings))
     if composition.is_sweep:
         status = report_sweep(console, composition.directory, len(composition.settings))
         tracking_of(composition.settings[0]).finish_sweep(
@@ -75,6 +91,7 @@ def _only_shows(parsed: Namespace) -> bool:
 
 
 def _hand_to_hydra(arguments: Sequence[str]) -> None:
+    _launching.append(os.getpid())
     # Hydra reads sys.argv, and so do the launchers that start other processes.
     sys.argv = ["jevexp", *arguments]
     hydra.main(version_base="1.3", config_path=str(conf_dir().resolve()), config_name="config")(
@@ -99,4 +116,7 @@ def job(config: DictConfig) -> None:
         overrides=tuple(state.overrides.task),
     )
     number = state.job.num if sweeping else None
+    if sweeping and os.getpid() not in _launching:
+        perform_apart(settings, launch, number=number)
+        return
     perform(lambda: experiment.plan(settings), launch, number=number)

@@ -1,6 +1,6 @@
 """The tables at the end: one run's results, and a sweep's runs side by side."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from rich import box
@@ -44,10 +44,10 @@ def _metrics(part: dict[str, Any]) -> list[str]:
     ]
 
 
-def verdict(manifest: Manifest) -> Text:
+def verdict(manifest: Manifest, *, killed: bool = False) -> Text:
     """One line: how the run ended, and how many tasks were answered."""
     counts = manifest.counts
-    text = Text(manifest.status.value, style=_STYLE.get(manifest.status, "red"))
+    text = _status(manifest, killed=killed)
     text.append(f": {counts.valid} of {counts.requested} tasks answered and valid", style="default")
     if counts.attempted < counts.requested:
         text.append(f", {counts.attempted} attempted", style="default")
@@ -64,8 +64,15 @@ def verdict(manifest: Manifest) -> Text:
     return text
 
 
-def comparison(runs: Sequence[tuple[Manifest, dict[str, Any] | None]]) -> Table:
-    """The runs of a sweep, in the order they were started, with what differs between them."""
+def comparison(
+    runs: Sequence[tuple[Manifest, dict[str, Any] | None]], killed: Collection[str] = ()
+) -> Table:
+    """The runs of a sweep, in the order they were started, with what differs between them.
+
+    Args:
+        runs: manifest and summary of each.
+        killed: the names of those that say they are running, and are not.
+    """
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("run")
     settings = differing_overrides([manifest for manifest, _ in runs])
@@ -78,9 +85,29 @@ def comparison(runs: Sequence[tuple[Manifest, dict[str, Any] | None]]) -> Table:
         cells = [settings[index].get(field, "") for field in varying]
         metrics = _metrics(summary) if summary else [""] * 5
         valid = f"{manifest.counts.valid}/{manifest.counts.requested}"
-        status = Text(manifest.status.value, style=_STYLE.get(manifest.status, "red"))
-        table.add_row(str(index), *map(Text, cells), valid, *metrics, _identity(manifest), status)
+        status = _status(manifest, killed=manifest.run in killed)
+        table.add_row(
+            _number_of(manifest, index),
+            *map(Text, cells),
+            valid,
+            *metrics,
+            _identity(manifest),
+            status,
+        )
     return table
+
+
+def _number_of(manifest: Manifest, index: int) -> str:
+    """A run's number in its sweep, by its directory's name: others may be missing."""
+    number = manifest.run.partition("-")[0]
+    return number if number.isdecimal() else str(index)
+
+
+def _status(manifest: Manifest, *, killed: bool) -> Text:
+    """How a run ended; one whose process was killed could not say so itself."""
+    if killed:
+        return Text("killed", style="red")
+    return Text(manifest.status.value, style=_STYLE.get(manifest.status, "red"))
 
 
 def _identity(manifest: Manifest) -> Text:

@@ -1,0 +1,119 @@
+"""One run of a sweep in a process of its own, below the process that a launcher started.
+
+A launcher's worker that is killed takes others along: joblib gives up a whole sweep, and Ray starts
+the run again. So the worker only waits. What dies, for want of memory most likely, is the process
+below it, and that is one failed run with its evidence, like any other.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from jevexp import experiment
+from jevexp.backends.server.lifeline import die_with, parent_to_name, wait_for_end_of_input
+from jevexp.cli.perform import console, perform
+from jevexp.domain.json import dumps
+from jevexp.harness.interrupts import Interrupted
+from jevexp.settings import Settings
+
+_STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def perform_apart(settings: Settings, launch: experiment.Launch, *, number: int | None) -> None:
+    """Perform a run in a process of its own and wait for its end.
+
+    Raises:
+        Interrupted: a signal arrived and was passed on; the run ended in order.
+    """
+    asked = {
+        "parent": parent_to_name(),
+        "settings": settings.resolved(),
+        "directory": str(launch.directory),
+        "sweep": str(launch.sweep) if launch.sweep else None,
+        "overrides": list(launch.overrides),
+        "number": number,
+    }
+    with _passing_on() as stops:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "jevexp.cli.apart"],
+            stdin=subprocess.PIPE,
+            # Signals of a terminal arrive once, through us.
+            start_new_session=True,
+        )
+        stops.process = process
+        assert process.stdin is not None  # noqa: S101 - for the type checker
+        with suppress(BrokenPipeError):
+            process.stdin.write(dumps(asked).encode() + b"\n")
+            process.stdin.flush()
+        status = process.wait()
+        process.stdin.close()
+    if stops.arrived is not None:
+        raise Interrupted(stops.arrived)
+    if status < 0:
+        name = signal.Signals(-status).name
+        console.print(f"{launch.directory.name}: killed by {name}; what it had is kept")
+    elif status:
+        console.print(f"{launch.directory.name}: its process ended with status {status}")
+
+
+@dataclass
+class _Stops:
+    """Stop signals for the process below; the first one that arrived is remembered."""
+
+    process: "subprocess.Popen[bytes] | None" = None
+    arrived: int | None = None
+    previous: dict[int, Any] = field(default_factory=dict)
+
+    def receive(self, signum: int, _frame: FrameType | None) -> None:
+        self.arrived = self.arrived or signum
+        if self.process is not None:
+            self.process.send_signal(signum)
+
+
+@contextmanager
+def _passing_on() -> Iterator[_Stops]:
+    stops = _Stops()
+    if threading.current_thread() is threading.main_thread():
+        stops.previous = {one: signal.signal(one, stops.receive) for one in _STOPS}
+    try:
+        yield stops
+    finally:
+        for signum, handler in stops.previous.items():
+            signal.signal(signum, handler)
+
+
+def main() -> int:
+    """Perform the run that standard input describes."""
+    asked = json.loads(sys.stdin.buffer.readline())
+    # A worker that is gone ends its run in order.
+    die_with(asked["parent"], signal.SIGTERM)
+    threading.Thread(target=_end_with_input, daemon=True).start()
+    settings = Settings.of(asked["settings"])
+    launch = experiment.Launch(
+        directory=Path(asked["directory"]),
+        sweep=Path(asked["sweep"]) if asked["sweep"] else None,
+        overrides=tuple(asked["overrides"]),
+    )
+    try:
+        perform(lambda: experiment.plan(settings), launch, number=asked["number"])
+    except Interrupted as signalled:
+        return signalled.exit_status
+    return 0
+
+
+def _end_with_input() -> None:
+    wait_for_end_of_input()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
