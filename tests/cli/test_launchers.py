@@ -79,6 +79,12 @@ def test_a_killed_process_is_one_failed_run(launcher: list[str], workplace: Path
     ]
 
 
+def left_behind(made_in: Path, path: Path, *, attempted: int) -> Path:
+    """What a killed process left at `path`: a copy, as this process holds the one that it made."""
+    made = make_killed_run(made_in / path.name, noul_tasks(4), attempted=attempted)
+    return Path(shutil.copytree(made.path, path))
+
+
 def test_lost_runs_are_in_the_table(
     tmp_path: Path,
     tmp_path_factory: pytest.TempPathFactory,
@@ -86,9 +92,7 @@ def test_lost_runs_are_in_the_table(
 ) -> None:
     tasks = noul_tasks(4)
     make_run(tmp_path / "0-demo", tasks, sweep=tmp_path.name)
-    # A copy: this process, which lives, still holds the one that it made.
-    made = make_killed_run(tmp_path_factory.mktemp("made") / "2-demo", tasks, attempted=3)
-    shutil.copytree(made.path, tmp_path / "2-demo")
+    left_behind(tmp_path_factory.mktemp("made"), tmp_path / "2-demo", attempted=3)
     (tmp_path / ".submitit").mkdir()
 
     status = report_sweep(SafeConsole(width=150, soft_wrap=True), tmp_path, 4)
@@ -107,10 +111,10 @@ def test_lost_runs_are_in_the_table(
 
 
 def test_a_launcher_that_gave_up_is_waited_for_until_nothing_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(launchers, "_QUIET_S", 0.3)
-    run = make_killed_run(tmp_path / "0-demo", noul_tasks(2), attempted=1).path
+    run = left_behind(tmp_path_factory.mktemp("made"), tmp_path / "0-demo", attempted=1)
     # Somebody still writes it, as a run does that holds its results.
     holder = subprocess.Popen(["flock", str(run / "results.jsonl"), "sleep", "1.5"])
     time.sleep(0.2)
