@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -192,10 +193,15 @@ def test_a_lock_that_is_kept_is_waited_for_and_its_holder_named(url: str) -> Non
             assert process.stdout.readline() == "locked\n"
             with pytest.raises(LedgerUnavailable, match=rf"{process.pid}\b.* has held the lock"):
                 impatient.reserve(0.25, META)
+            # Longer than one attempt waits: whoever opens the ledger waits on, and the lock dies
+            # with its process.
+            killer = threading.Timer(2.5, process.kill)
+            killer.start()
+            opened(url, timeout_s=30.0).close()
+            killer.join()
         finally:
             process.kill()
         process.wait()
-        # Its lock dies with it, as soon as the server notices.
         impatient._timeout_s, impatient._reached = 20.0, True
         impatient.reserve(0.25, META)
         assert impatient.charged_usd == 0.25

@@ -81,8 +81,7 @@ class DatabaseLedger(BaseLedger):
         self._reached = True
         self._is_there = True
         try:
-            # The first time, waiting would only hide a wrong address.
-            self._change(self._look if read_only else self._create, timeout_s=0.0)
+            self._change(self._look if read_only else self._create, opening=True)
         except LedgerError:
             self._own.close()
             self._close()
@@ -182,11 +181,10 @@ class DatabaseLedger(BaseLedger):
         if self._read_only:
             raise LedgerError(f"{self._place}: opened only to look")
 
-    def _change(self, work: Callable[[Connection], T], timeout_s: float | None = None) -> T:
+    def _change(self, work: Callable[[Connection], T], *, opening: bool = False) -> T:
         """Do the work in one transaction, again until it is known to be committed."""
-        if timeout_s is None:
-            # Whoever has waited once is not made to wait as long again, only to try again.
-            timeout_s = self._timeout_s if self._reached else 0.0
+        # Whoever has waited once is not made to wait as long again, only to try again.
+        timeout_s = self._timeout_s if self._reached else 0.0
         started = time.monotonic()
         pause_s = _FIRST_PAUSE_S
         while True:
@@ -195,7 +193,9 @@ class DatabaseLedger(BaseLedger):
                     result = work(connection)
             except (OperationalError, InterfaceError) as error:
                 waited_s = time.monotonic() - started
-                if waited_s >= timeout_s:
+                # At the first connection, waiting would only hide a wrong address.
+                hopeless = opening and not _is_locked(error)
+                if hopeless or waited_s >= timeout_s:
                     self._reached = False
                     raise LedgerUnavailable(self._reason(error, waited_s)) from None
                 log.info("%s: %s; trying again", self._place, _first_line(error))
@@ -208,13 +208,18 @@ class DatabaseLedger(BaseLedger):
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     def _reason(self, error: DBAPIError, waited_s: float) -> str:
-        said = _first_line(error)
-        # SQLite's own words, and PostgreSQL's code for a lock that was waited for too long.
-        if "database is locked" in said or getattr(error.orig, "sqlstate", None) == "55P03":
+        if _is_locked(error):
             with suppress(SQLAlchemyError):
                 holder = self._database.holder()
                 return f"{self._place}: {holder} has held the lock for {waited_s:.0f} s"
-        return f"{self._place}: cannot be reached: {said}"
+        return f"{self._place}: cannot be reached: {_first_line(error)}"
+
+
+def _is_locked(error: DBAPIError) -> bool:
+    """Whether others kept a lock for too long: SQLite's own words, PostgreSQL's code for it."""
+    return "database is locked" in str(error.orig) or (
+        getattr(error.orig, "sqlstate", None) == "55P03"
+    )
 
 
 def _read_totals(connection: Connection) -> _Totals:
