@@ -2,11 +2,13 @@
 
 import hashlib
 import json
+import shutil
 from typing import Any
 
 import pytest
 
 from jevexp.evidence import RunDirectory, RunStatus
+from jevexp.evidence.early import lines
 from jevexp.verification import State, verify_run
 from tests.resume.sessions import (
     TASKS,
@@ -218,3 +220,27 @@ def test_a_run_that_ended_before_it_took_anything_over_gives_way_to_the_earlier_
 
 def crash(*arguments: Any) -> None:
     raise Crash
+
+
+def test_records_that_only_the_pinned_harness_had_written_are_taken_over(desk: Desk) -> None:
+    append_all = RunDirectory.append_all
+
+    def killed_at_the_second(directory: RunDirectory, records: Any) -> None:
+        if list(directory.records()):
+            raise Killed
+        append_all(directory, records)
+
+    with desk.patch.context() as patch:
+        patch.setattr(RunDirectory, "append_all", killed_at_the_second)
+        patch.setattr(RunDirectory, "place_adopted", lambda directory: None)
+        first = desk.run(right)
+    (held,) = RunDirectory(first.path).held()
+    # Where that harness runs, nothing is held: it makes the records itself.
+    shutil.rmtree(first.path / "pending")
+    (first.path / "upstream").mkdir()
+    written = lines([*first.records, held.record]) + b'{"task_id": "cut of'
+    (first.path / "upstream/results.jsonl").write_bytes(written)
+    second = desk.resume(first)
+    check_whole(second)
+    assert second.manifest.resumed is not None
+    assert second.manifest.resumed.recovered == [held.record.task_id] == order()[1:2]
