@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jevexp.evidence import RunDirectory, RunStatus
-from jevexp.evidence.early import lines
+from jevexp.evidence.records import lines
 from jevexp.verification import State, verify_run
 from tests.resume.sessions import (
     TASKS,

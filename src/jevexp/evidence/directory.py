@@ -1,27 +1,25 @@
 """One run's directory: fresh, append-only while it runs, complete when it is closed."""
 
 import errno
-import fcntl
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 from typing import Any, Self
-
-from pydantic import ValidationError
 
 from jevexp.domain.json import dumps, loads
 from jevexp.domain.record import Record
 from jevexp.errors import InputError
 from jevexp.evidence.adoption import AdoptedRecords, Adoption
-from jevexp.evidence.early import EarlyRecords, lines
+from jevexp.evidence.early import EarlyRecords
 from jevexp.evidence.files import replace, sync_directory, write_durably, write_new
+from jevexp.evidence.lock import WriterLock, is_held
 from jevexp.evidence.manifest import Manifest
 from jevexp.evidence.pending import Held, Pending
+from jevexp.evidence.records import lines, read_records, reason
 from jevexp.evidence.shapes import check_summary
-from jevexp.untrusted.files import TooLong, numbered_lines, opened, read_document
+from jevexp.untrusted.files import read_document
 
 RESULTS = "results.jsonl"
 EARLY = "early.jsonl"
@@ -45,7 +43,7 @@ class RunDirectory:
         self._early = EarlyRecords(path / EARLY)
         self._pending = Pending(path)
         self._adopted = AdoptedRecords((), {})
-        self._lock: int | None = None
+        self._lock = WriterLock()
 
     @classmethod
     def create(cls, path: Path) -> Self:
@@ -74,22 +72,14 @@ class RunDirectory:
             raise InputError(
                 f"{path}: another run has just taken it; every run needs a fresh directory"
             ) from error
-        directory._claim(directory._results)
+        directory._lock.hold(directory._results)
         sync_directory(path)
         return directory
 
     @property
     def in_use(self) -> bool:
         """Whether a process on this machine that lives now still writes the directory."""
-        try:
-            with (self.path / RESULTS).open("rb") as file:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        except OSError:
-            # No results, or a file system without locks: nobody can be seen here.
-            return False
-        return False
+        return is_held(self.path / RESULTS)
 
     @property
     def raw(self) -> Path:
@@ -182,7 +172,7 @@ class RunDirectory:
         Raises:
             ValueError: naming the line that is not a record.
         """
-        return _records(self.path / RESULTS)
+        return read_records(self.path / RESULTS)
 
     def early_records(self) -> Iterator[Record]:
         """The records that a killed run had kept before their turn and not yet put into order.
@@ -193,7 +183,7 @@ class RunDirectory:
         path = self.path / EARLY
         if path.exists():
             placed = {record.task_id for record in self.records()}
-            yield from (one for one in _records(path) if one.task_id not in placed)
+            yield from (one for one in read_records(path) if one.task_id not in placed)
 
     def write_manifest(self, manifest: Manifest) -> None:
         """Write the manifest, replacing an earlier one in one step."""
@@ -211,7 +201,7 @@ class RunDirectory:
         except OSError as error:
             raise InputError(f"{path}: {error.strerror}; is this a run directory?") from error
         except ValueError as error:
-            raise InputError(f"{path}: not a manifest: {_reason(error)}") from error
+            raise InputError(f"{path}: not a manifest: {reason(error)}") from error
 
     def write_summary(self, summary: dict[str, Any]) -> None:
         """Write the summary, replacing an earlier one in one step."""
@@ -231,7 +221,7 @@ class RunDirectory:
         except OSError as error:
             raise InputError(f"{path}: {error.strerror}") from error
         except ValueError as error:
-            raise InputError(f"{path}: not a summary: {_reason(error)}") from error
+            raise InputError(f"{path}: not a summary: {reason(error)}") from error
 
     def close(self) -> None:
         """Close the results; nothing can be appended any more."""
@@ -244,9 +234,7 @@ class RunDirectory:
     def release(self) -> None:
         """Close what is open, and let others see that nobody writes here any more."""
         self.close()
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        self._lock.release()
 
     def seal(self) -> None:
         """Write the checksums of every file, in the format of `sha256sum -c`. Comes last.
@@ -259,52 +247,17 @@ class RunDirectory:
         # As texts, in the order of paths, which as objects would take several times as much.
         found = (Path(at, name) for at, _, files in os.walk(self.path) for name in files)
         names = [path.relative_to(self.path).as_posix() for path in found if path.is_file()]
-        lines = bytearray()
+        sums = bytearray()
         for name in sorted(names, key=lambda name: name.split("/")):
             with (self.path / name).open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
-            lines += f"{digest}  {name}\n".encode()
-        replace(self.path / CHECKSUMS, bytes(lines))
+            sums += f"{digest}  {name}\n".encode()
+        replace(self.path / CHECKSUMS, bytes(sums))
 
     def _write(self, records: Sequence[Record]) -> None:
         if self._results is None:
             raise ValueError(f"{self.path}: the results are closed")
         write_durably(self._results, lines(records))
 
-    def _claim(self, results: FileIO) -> None:
-        """Hold a lock for as long as this process lives; the system drops it when it dies."""
-        # A second descriptor of the same open file: the results are closed before the run ends.
-        self._lock = os.dup(results.fileno())
-        with suppress(OSError):
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
     def _write_json(self, name: str, value: dict[str, Any]) -> None:
         replace(self.path / name, dumps(value, indent=2).encode() + b"\n")
-
-
-def _records(path: Path) -> Iterator[Record]:
-    """The records of a file, up to a last line without its end."""
-    with opened(path, follow_links=False) as file:
-        try:
-            for number, line in numbered_lines(file):
-                if not line.endswith(b"\n"):
-                    return
-                yield _record(line, f"{path}:{number}")
-        except TooLong as error:
-            raise ValueError(f"{path}:{error.line}: not a record: {error}") from error
-
-
-def _record(line: bytes, place: str) -> Record:
-    try:
-        return Record.model_validate(loads(line))
-    except ValueError as error:
-        raise ValueError(f"{place}: not a record: {_reason(error)}") from error
-
-
-def _reason(error: ValueError) -> str:
-    """One line: the first field that is wrong, without its value, which may be long."""
-    if not isinstance(error, ValidationError):
-        return str(error)
-    first = error.errors(include_input=False, include_url=False)[0]
-    place = ".".join(str(part) for part in first["loc"])
-    return f"{place}: {first['msg']}" if place else first["msg"]

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from io import FileIO
 from pathlib import Path
 
-from jevexp.domain.json import dumps
 from jevexp.domain.record import Record
 from jevexp.evidence.files import sync_directory, write_durably
+from jevexp.evidence.records import lines
 
 
 class EarlyRecords:
@@ -40,8 +40,3 @@ class EarlyRecords:
         if self._file is not None:
             self._file.close()
             self._file = None
-
-
-def lines(records: Sequence[Record]) -> bytes:
-    """Records as they are written, a line each."""
-    return b"".join(dumps(record.line()).encode() + b"\n" for record in records)
