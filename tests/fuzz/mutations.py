@@ -1,124 +1,124 @@
-"""Strategies that spoil good data: as JSON, as text and as bytes."""
+"""Spoils good data: as JSON, as text and as bytes. Everything follows from the `Random` given."""
 
 import json
+from random import Random
 from typing import Any
 
-from hypothesis import strategies as st
-
-ANY_TEXT = st.text(st.characters(codec=None, categories=None), max_size=12)
-NASTY_TEXT = st.sampled_from(
-    [
-        "",
-        "../../x",
-        "/etc/passwd",
-        "a\x00b",
-        "\x1b[2J",
-        "\u202e",
-        "\ud800",
-        "x" * 10_000,
-        "__class__",
-        "_target_",
-        "${oc.env:HOME}",
-        "<script>",
-        "|",
-        "`",
-        "NaN",
-        "日本語",
-        "\u0660",
-        "²",
-    ]
+NASTY = (
+    "",
+    "../../x",
+    "/etc/passwd",
+    "a\x00b",
+    "\x1b[2J",
+    "a\nb",
+    "\u202e",
+    "\ud800",
+    "x" * 10_000,
+    "__class__",
+    "_target_",
+    "${oc.env:HOME}",
+    "<script>",
+    "|",
+    "`",
+    "NaN",
+    "日本語",
+    "\u0660",
+    "²",
 )
-NUMBERS = st.sampled_from(
-    [0, -1, 1, 2, 10**300, -(10**300), 1e308, -1e308, 5e-324, 0.1, -0.0, 2**53 + 1]
+NUMBERS = (0, -1, 1, 2, 10**300, -(10**300), 1e308, -1e308, 5e-324, 0.1, -0.0, 2**53 + 1, 10**400)
+# Text that JSON has no value for, or too much of one, put where a value was.
+RAW = (
+    "NaN",
+    "-Infinity",
+    "1e999999",
+    "9" * 400,
+    "9" * 5000,
+    "[" * 2000,
+    '{"a":' * 2000,
+    "[" * 300 + "]" * 300,
+    '"\\ud800"',
+    '{"a": 1, "a": 2}',
+    "",
+    "}",
+    "nul",
+    '"\x01"',
 )
-LEAVES = st.none() | st.booleans() | NUMBERS | st.integers(-5, 5) | NASTY_TEXT | ANY_TEXT
-VALUES = st.recursive(
-    LEAVES,
-    lambda parts: (
-        st.lists(parts, max_size=3) | st.dictionaries(NASTY_TEXT | ANY_TEXT, parts, max_size=3)
-    ),
-    max_leaves=6,
-)
-# Text that JSON has no value for, put where a value was.
-RAW = st.sampled_from(
-    [
-        "NaN",
-        "-Infinity",
-        "1e999999",
-        "9" * 400,
-        "9" * 5000,
-        "[" * 2000,
-        '{"a":' * 2000,
-        "[" * 300 + "]" * 300,
-        '"\\ud800"',
-        '{"a": 1, "a": 2}',
-        "",
-        "}",
-        "nul",
-        '"\x01"',
-    ]
+_CHARACTERS = (
+    (0, 0x20),
+    (0x20, 0x7F),
+    (0x7F, 0x100),
+    (0x2000, 0x2070),
+    (0xD800, 0xE000),
+    (0, 0x110000),
 )
 _MARK = "\ue000 mark \ue000"
 
 
-@st.composite
-def spoiled(draw: st.DrawFn, good: Any, *, changes: int = 2) -> Any:
-    """A copy of a JSON value in which some places are gone, replaced or new."""
-    value = json.loads(json.dumps(good))
-    for _ in range(draw(st.integers(0, changes))):
-        value = _change(draw, value)
-    return value
+def text(random: Random) -> str:
+    """A nasty text, or any."""
+    if random.random() < 0.5:
+        return random.choice(NASTY)
+    return "".join(
+        chr(random.randrange(*random.choice(_CHARACTERS))) for _ in range(random.randrange(12))
+    )
 
 
-@st.composite
-def spoiled_json(draw: st.DrawFn, good: Any) -> bytes:
+def value(random: Random, depth: int = 0) -> Any:
+    """Any JSON value, and some that are none."""
+    kind = random.randrange(6 if depth < 3 else 4)
+    if kind == 0:
+        return random.choice((None, True, False))
+    if kind == 1:
+        return random.choice(NUMBERS)
+    if kind in {2, 3}:
+        return text(random)
+    parts = [value(random, depth + 1) for _ in range(random.randrange(4))]
+    return parts if kind == 4 else {text(random): part for part in parts}
+
+
+def spoiled_json(random: Random, good: Any) -> bytes:
     """A JSON document made of `good`: with other values, with none, or with other bytes."""
-    value = draw(spoiled(good))
-    if draw(st.integers(0, 3)) == 0:
-        text = json.dumps(_replace(draw, value, _MARK), ensure_ascii=True)
-        text = text.replace(json.dumps(_MARK), draw(RAW), 1)
+    spoiled = json.loads(json.dumps(good))
+    for _ in range(random.randrange(3)):
+        spoiled = _replaced(random, spoiled, value(random), remove=random.random() < 0.2)
+    if random.random() < 0.25:
+        document = json.dumps(_replaced(random, spoiled, _MARK))
+        document = document.replace(json.dumps(_MARK), random.choice(RAW), 1)
     else:
-        text = json.dumps(value, ensure_ascii=draw(st.booleans()))
-    data = text.encode(errors="surrogatepass")
-    return draw(spoiled_bytes(data)) if draw(st.integers(0, 3)) == 0 else data
+        document = json.dumps(spoiled, ensure_ascii=random.random() < 0.5)
+    data = document.encode(errors="surrogatepass")
+    return spoiled_bytes(random, data) if random.random() < 0.25 else data
 
 
-@st.composite
-def spoiled_bytes(draw: st.DrawFn, good: bytes) -> bytes:
+def spoiled_bytes(random: Random, good: bytes) -> bytes:
     """Bytes of which some are other ones, gone or new."""
     data = bytearray(good)
-    for _ in range(draw(st.integers(1, 3))):
-        at = draw(st.integers(0, len(data)))
-        kind = draw(st.integers(0, 3))
+    for _ in range(random.randint(1, 3)):
+        at = random.randint(0, len(data))
+        kind = random.randrange(4)
         if kind == 0 and at < len(data):
-            data[at] = draw(st.integers(0, 255))
+            data[at] = random.randrange(256)
         elif kind == 1:
-            data[at : at + draw(st.integers(1, 40))] = b""
+            data[at : at + random.randint(1, 40)] = b""
         elif kind == 2:
-            data[at:at] = draw(st.binary(max_size=20))
-        else:
+            data[at:at] = random.randbytes(random.randrange(20))
+        elif random.random() < 0.3:
             del data[at:]
     return bytes(data)
 
 
-def _change(draw: st.DrawFn, value: Any) -> Any:
-    return _replace(draw, value, draw(VALUES), remove=draw(st.integers(0, 4)) == 0)
-
-
-def _replace(draw: st.DrawFn, value: Any, new: Any, *, remove: bool = False) -> Any:
-    """`value` with one place, chosen on the way down, holding something else."""
-    keys: list[Any] = []
-    if isinstance(value, dict):
-        keys = list(value)
-    elif isinstance(value, list):
-        keys = list(range(len(value)))
-    if not keys or draw(st.integers(0, 9)) == 0:
+def _replaced(random: Random, good: Any, new: Any, *, remove: bool = False) -> Any:
+    """`good` with one place, chosen on the way down, holding something else."""
+    keys = (
+        list(good) if isinstance(good, dict) else range(len(good)) if isinstance(good, list) else ()
+    )
+    if not keys or random.random() < 0.1:
         return new
-    key = draw(st.sampled_from(keys))
+    key = random.choice(keys)
     if remove:
-        del value[key]
-    elif isinstance(value, dict) and draw(st.integers(0, 9)) == 0:
-        value[draw(NASTY_TEXT)] = new
+        del good[key]
+    elif isinstance(good, dict) and random.random() < 0.1:
+        good[text(random)] = new
     else:
-        value[key] = _replace(draw, value[key], new)
-    return value
+        good[key] = _replaced(random, good[key], new)
+    return good

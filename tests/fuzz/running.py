@@ -3,6 +3,7 @@
 import sys
 import tempfile
 from pathlib import Path
+from random import Random
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
@@ -38,12 +39,12 @@ def run(target: Target, cases: int, place: Path, *, number: int = 0) -> int:
             phases=(Phase.generate, Phase.shrink),
             suppress_health_check=list(HealthCheck),
         )
-        @given(st.data())
-        def attempt(data: st.DataObject) -> None:
+        @given(st.integers(0, 2**63 - 1))
+        def attempt(number: int) -> None:
             nonlocal tried
             tried += 1
             with watched(inside, examples):
-                case(data)
+                case(Random(number))
 
         try:
             attempt()

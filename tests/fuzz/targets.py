@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import yaml  # type: ignore[import-untyped]
 from hydra._internal.utils import get_args_parser
-from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from jevexp.backends.llama_cpp import LlamaCpp
@@ -37,7 +37,7 @@ from jevexp.identity import model_config, observe
 from jevexp.tracking import content
 from jevexp.tracking.additions import NOTHING
 from jevexp.untrusted.text import is_printable
-from tests.fuzz.mutations import ANY_TEXT, NASTY_TEXT, VALUES, spoiled_bytes, spoiled_json
+from tests.fuzz.mutations import NASTY, spoiled_bytes, spoiled_json, text, value
 from tests.identity import gguf_bytes
 from tests.support import scripted_openai, systemone, tasks
 from tests.support.cli import jevexp, only_run
@@ -46,7 +46,7 @@ from tests.support.openai import chat_settings, logprobs_settings
 from tests.support.runs import tracking
 from tests.support.scripted_llama import ScriptedLlama, scripted_llama
 
-Case = Callable[[st.DataObject], None]
+Case = Callable[[Random], None]
 KINDS = ("noul", "choice", "score")
 
 
@@ -63,12 +63,12 @@ class Target:
 def task_files(place: Path) -> Iterator[Case]:
     path = place / "tasks.jsonl"
 
-    def case(data: st.DataObject) -> None:
-        kinds = data.draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=3))
-        lines = [data.draw(spoiled_json(tasks.fields(kind, id=kind))) for kind in kinds]
-        path.write_bytes(data.draw(st.sampled_from([b"\n", b"\r\n", b"\n\n"])).join(lines))
+    def case(random: Random) -> None:
+        kinds = random.choices(KINDS, k=random.randint(1, 3))
+        lines = [spoiled_json(random, tasks.fields(kind, id=kind)) for kind in kinds]
+        path.write_bytes(random.choice((b"\n", b"\r\n", b"\n\n")).join(lines))
         with one_line():
-            found = load_tasks(path, strict=data.draw(st.booleans()))
+            found = load_tasks(path, strict=random.random() < 0.5)
             assert len(dataset_hash(found)) == 64
             for task in found:
                 assert dumps(Request.of(task, "m").wire()).encode()
@@ -94,8 +94,8 @@ def answers(
     with server() as script:
         questions = [tasks.task(kind) for kind in KINDS]
 
-        def case(data: st.DataObject) -> None:
-            number = data.draw(st.integers(0, 15))
+        def case(random: Random) -> None:
+            number = random.randrange(16)
             asked = iter(range(1000))
 
             def handle(request: httpx.Request) -> httpx.Response:
@@ -103,8 +103,8 @@ def answers(
                 answer = script.answer(request.url.path, body)
                 if next(asked) < number:
                     return reply(answer.status, json.dumps(answer.body).encode())
-                status = data.draw(st.sampled_from([200, 200, 200, 200, 204, 400, 422, 429, 500]))
-                return reply(status, data.draw(spoiled_json(answer.body)))
+                status = random.choice((200, 200, 200, 200, 204, 400, 422, 429, 500))
+                return reply(status, spoiled_json(random, answer.body))
 
             handlers[:] = [handle]
             backend: Backend = make(script.url)
@@ -176,8 +176,8 @@ def answer_files(place: Path) -> Iterator[Case]:
         "usage": {"input_tokens": 3},
     }
 
-    def case(data: st.DataObject) -> None:
-        lines = data.draw(st.lists(spoiled_json(good), min_size=1, max_size=3))
+    def case(random: Random) -> None:
+        lines = [spoiled_json(random, good) for _ in range(random.randint(1, 3))]
         path.write_bytes(b"\n".join(lines))
         with one_line():
             source = read_answers(path)
@@ -196,12 +196,12 @@ def ledgers(place: Path) -> Iterator[Case]:
         {"event": "reserve", "reservation_id": "b", "reserved_usd": 0.1, "ts": 1.0, "meta": {}},
     ]
 
-    def case(data: st.DataObject) -> None:
-        lines = [json.dumps(row).encode() for row in rows[: data.draw(st.integers(0, 4))]]
+    def case(random: Random) -> None:
+        lines = [json.dumps(row).encode() for row in rows[: random.randint(0, 4)]]
         for index in range(len(lines)):
-            if data.draw(st.booleans()):
-                lines[index] = data.draw(spoiled_json(rows[index]))
-        torn = data.draw(st.sampled_from([b"\n", b""]))
+            if random.random() < 0.5:
+                lines[index] = spoiled_json(random, rows[index])
+        torn = random.choice((b"\n", b""))
         path.write_bytes(b"\n".join(lines) + torn)
         try:
             with FileLedger(path, 1.0, read_only=True) as ledger:
@@ -223,13 +223,13 @@ def weights(place: Path) -> Iterator[Case]:
     good = gguf_bytes.quantized(place).read_bytes()
     path = place / "model.gguf"
 
-    def case(data: st.DataObject) -> None:
-        name = data.draw(NASTY_TEXT.filter(lambda text: "\ud800" not in text))
+    def case(random: Random) -> None:
+        name = random.choice(NASTY).replace("\ud800", "?")
         with_name = good.replace(
-            gguf_bytes.text("A Model"), gguf_bytes.text(name) if data.draw(st.booleans()) else b""
+            gguf_bytes.text("A Model"), gguf_bytes.text(name) if random.random() < 0.5 else b""
         )
-        spoil = data.draw(st.booleans())
-        path.write_bytes(data.draw(spoiled_bytes(with_name)) if spoil else with_name)
+        spoil = random.random() < 0.8
+        path.write_bytes(spoiled_bytes(random, with_name) if spoil else with_name)
         with one_line():
             seen = observe({}, weights=path)
             text = model_config(seen, "fuzz")
@@ -239,32 +239,30 @@ def weights(place: Path) -> Iterator[Case]:
     yield case
 
 
-FIELDS = st.sampled_from(
-    [
-        "model.alias",
-        "model.name",
-        "+model.x",
-        "dataset",
-        "dataset.name",
-        "dataset.path",
-        "backend",
-        "backend.seed",
-        "backend.script",
-        "caps.cap_usd",
-        "caps.limit",
-        "caps.ledger",
-        "outputs",
-        "harness.path",
-        "tracking.uri",
-        "tracking.experiment",
-        "experiment",
-        "hydra.run.dir",
-        "hydra.job.name",
-        "+hydra.callbacks.x._target_",
-        "+_target_",
-        "~model",
-        "model.weights",
-    ]
+FIELDS = (
+    "model.alias",
+    "model.name",
+    "+model.x",
+    "dataset",
+    "dataset.name",
+    "dataset.path",
+    "backend",
+    "backend.seed",
+    "backend.script",
+    "caps.cap_usd",
+    "caps.limit",
+    "caps.ledger",
+    "outputs",
+    "harness.path",
+    "tracking.uri",
+    "tracking.experiment",
+    "experiment",
+    "hydra.run.dir",
+    "hydra.job.name",
+    "+hydra.callbacks.x._target_",
+    "+_target_",
+    "~model",
+    "model.weights",
 )
 
 
@@ -273,12 +271,14 @@ def overrides(place: Path) -> Iterator[Case]:
     os.chdir(place)
     compose_command(get_args_parser().parse_args(["dataset=demo"]))
 
-    def case(data: st.DataObject) -> None:
-        values = NASTY_TEXT | ANY_TEXT | VALUES.map(lambda value: json.dumps(value, default=str))
-        nested = st.integers(1, 2000).map(lambda depth: "[" * depth)
+    def case(random: Random) -> None:
+        made = (
+            lambda: text(random),
+            lambda: json.dumps(value(random)),
+            lambda: "[" * random.randint(1, 2000),
+        )
         given = [
-            f"{data.draw(FIELDS)}={data.draw(values | nested)}"
-            for _ in range(data.draw(st.integers(1, 2)))
+            f"{random.choice(FIELDS)}={random.choice(made)()}" for _ in range(random.randint(1, 2))
         ]
         with one_line():
             found = compose_command(get_args_parser().parse_args(given))
@@ -314,11 +314,11 @@ def run_directories(place: Path) -> Iterator[Case]:
     for verb in VERBS:
         read(verb, run, good, day, planned)
 
-    def case(data: st.DataObject) -> None:
-        name = data.draw(st.sampled_from(sorted(contents)))
-        (run / name).write_bytes(data.draw(_spoiled_file(contents[name])))
+    def case(random: Random) -> None:
+        name = random.choice(sorted(contents))
+        (run / name).write_bytes(_spoiled_file(random, contents[name]))
         try:
-            read(data.draw(st.sampled_from(VERBS)), run, good, day, planned)
+            read(random.choice(VERBS), run, good, day, planned)
         finally:
             (run / name).write_bytes(contents[name])
 
@@ -355,16 +355,15 @@ def read(verb: str, run: Path, good: Path, day: Path, planned: Any) -> None:
     assert all(is_printable(line) for line in output.getvalue().split("\n"))
 
 
-@st.composite
-def _spoiled_file(draw: st.DrawFn, good: bytes) -> bytes:
+def _spoiled_file(random: Random, good: bytes) -> bytes:
     lines = good.split(b"\n")
     if not good.startswith(b"{"):
-        return draw(spoiled_bytes(good))
+        return spoiled_bytes(random, good)
     try:
-        return draw(spoiled_json(json.loads(good)))
+        return spoiled_json(random, json.loads(good))
     except json.JSONDecodeError:
-        at = draw(st.integers(0, len(lines) - 2))
-        lines[at] = draw(spoiled_json(json.loads(lines[at])))
+        at = random.randrange(len(lines) - 1)
+        lines[at] = spoiled_json(random, json.loads(lines[at]))
         return b"\n".join(lines)
 
 
