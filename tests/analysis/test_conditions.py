@@ -107,3 +107,11 @@ def test_a_resumed_run_has_several_sessions(tmp_path: Path) -> None:
     assert warnings(tmp_path, {}, LATER | {"resumed": resumed}) == [
         "the candidate was resumed: its seconds are from several sessions"
     ]
+
+
+def test_what_a_server_said_may_be_anything(tmp_path: Path) -> None:
+    odd = served(base_url="http://[", features=["cache_prompt"], managed=True)
+
+    said = warnings(tmp_path, {"started": "2026-99-99T10:00:00.000Z"}, odd)
+
+    assert said == ["hosts of the server differ: here, then http://["]

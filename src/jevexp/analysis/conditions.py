@@ -1,13 +1,13 @@
 """Under which conditions runs were made, and what a reader must know before their numbers."""
 
 import ipaddress
-from collections.abc import Iterator, Sequence
-from datetime import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
 from jevexp.analysis.runs import FinishedRun
-from jevexp.evidence import RunStatus
+from jevexp.evidence import Manifest, RunStatus
 
 # What a server says of itself that changes how long an answer takes.
 _SERVER = (
@@ -107,25 +107,33 @@ def _readouts(run: FinishedRun) -> str:
 
 
 def _described(run: FinishedRun, key: str) -> Any:
-    return (run.manifest.backend.get("description") or {}).get(key)
+    return _object(run.manifest.backend.get("description")).get(key)
 
 
 def _prompt_caching(run: FinishedRun) -> Any:
     """What the server was told about it; managed servers and llama.cpp's are told not to."""
-    features = _described(run, "features") or {}
-    return (features.get("extra_fields") or {}).get("cache_prompt")
+    return _object(_object(_described(run, "features")).get("extra_fields")).get("cache_prompt")
 
 
 def _configured(run: FinishedRun, key: str) -> Any:
     if _described(run, "managed") is not True:
         return None
-    backend = run.manifest.config.resolved.get("backend") or {}
-    return (backend.get("server") or {}).get(key)
+    backend = _object(run.manifest.config.resolved.get("backend"))
+    return _object(backend.get("server")).get(key)
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    """`value`, or nothing: descriptions are what a server said, and may be anything."""
+    return value if isinstance(value, dict) else {}
 
 
 def _host(run: FinishedRun) -> str:
     """The host that answered; "here" for the machine of the run itself."""
-    name = urlsplit(str(_described(run, "base_url") or "")).hostname
+    url = str(_described(run, "base_url") or "")
+    try:
+        name = urlsplit(url).hostname
+    except ValueError:
+        return url
     if name is None or name == "localhost":
         return "here"
     try:
@@ -144,12 +152,19 @@ def _overlap(one: FinishedRun, other: FinishedRun) -> bool:
         return False
     if _host(one) == "here" and first.software.platform != second.software.platform:
         return False
-    if first.finished is None or second.finished is None:
+    window, other_window = _window(first), _window(second)
+    if window is None or other_window is None:
         return False
-    return _time(first.started) < _time(second.finished) and _time(second.started) < _time(
-        first.finished
-    )
+    return window[0] < other_window[1] and other_window[0] < window[1]
 
 
-def _time(text: str) -> datetime:
-    return datetime.fromisoformat(text)
+def _window(manifest: Manifest) -> tuple[datetime, datetime] | None:
+    """From when to when the run lasted; None where it never ended, or says no time."""
+    try:
+        begun, ended = (
+            datetime.fromisoformat(text or "").replace(tzinfo=UTC)
+            for text in (manifest.started, manifest.finished)
+        )
+    except ValueError:
+        return None
+    return begun, ended

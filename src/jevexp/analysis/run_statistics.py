@@ -20,7 +20,7 @@ from jevexp.analysis.statistics.interval import Interval
 from jevexp.analysis.statistics.proportions import clustered_wilson, wilson
 from jevexp.analysis.statistics.quantiles import median_interval
 from jevexp.analysis.statistics.resampling import percentile_interval
-from jevexp.analysis.who import known
+from jevexp.analysis.who import known, text_of
 from jevexp.harness.groups import ECE_BINS
 
 if TYPE_CHECKING:
@@ -76,6 +76,8 @@ class RunSample:
         requested = manifest.counts.requested
         stored = run.summary or {}
         size = known(manifest, "weights.bytes") or known(manifest, "tensor_bytes")
+        claims = manifest.model.declared.get("quantization")
+        quantization = claims.get("label") if isinstance(claims, dict) else None
         return RunStatistics(
             path=str(run.path),
             run=manifest.run,
@@ -83,9 +85,9 @@ class RunSample:
             model=str(manifest.model.declared["name"]),
             alias=manifest.model.requested,
             backend=str(manifest.backend["name"]),
-            quantization=(manifest.model.declared.get("quantization") or {}).get("label"),
-            ftype=known(manifest, "quantization.ftype"),
-            weights_bytes=size,
+            quantization=text_of(quantization),
+            ftype=text_of(known(manifest, "quantization.ftype")),
+            weights_bytes=size if type(size) is int and size > 0 else None,
             status=manifest.status.value,
             started=manifest.started,
             harness=str(manifest.harness["name"]),

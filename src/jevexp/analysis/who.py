@@ -56,10 +56,10 @@ def identity_fields(runs: Sequence[FinishedRun]) -> list[list[IdentityField]]:
             IdentityField(
                 name=name,
                 verdict=fields[name]["verdict"] if name in fields else None,
-                value=_text(values[name][index]),
-                declared=_text((fields.get(name) or {}).get("declared")),
-                observed=_text(_observed(fields.get(name))),
-                differs=len({_text(value) for value in values[name]}) > 1,
+                value=text_of(values[name][index]),
+                declared=text_of((fields.get(name) or {}).get("declared")),
+                observed=text_of(_observed(fields.get(name))),
+                differs=len({text_of(value) for value in values[name]}) > 1,
             )
             for name in names
         ]
@@ -84,5 +84,6 @@ def _observed(field: Mapping[str, Any] | None) -> Any:
     return found[0]["value"] if found else None
 
 
-def _text(value: Any) -> str | None:
+def text_of(value: Any) -> str | None:
+    """A value in the words of the terminal; None for none."""
     return None if value is None else shown(value)
