@@ -6,26 +6,36 @@ import pty
 import subprocess
 import sys
 import time
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from jevexp.cli.main import main
 from jevexp.harness import FileLedger
-from tests.support.cli import jevexp, start
+from tests.support.cli import Finished, jevexp, start
 
 WAITING = ("dataset=demo", "backend=fake", "tracking=none", "backend.latency_s=60", "caps.limit=2")
 URL = "sqlite:///budget.db"
 
 
-def shown(place: str, workplace: Path) -> Any:
-    done = jevexp("ledger", "show", place, "--json", cwd=workplace)
+def verb(*arguments: str) -> Finished:
+    """The verb in this process, in the test's working directory."""
+    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+        status = main(["ledger", *arguments])
+    return Finished(status, out.getvalue(), err.getvalue())
+
+
+def shown(place: str) -> Any:
+    done = verb("show", place, "--json")
     assert done.status == 0, done.err
     return json.loads(done.out)
 
 
-def rows(place: str, workplace: Path) -> list[dict[str, Any]]:
-    done = jevexp("ledger", "export", place, cwd=workplace)
+def rows(place: str) -> list[dict[str, Any]]:
+    done = verb("export", place)
     assert done.status == 0, done.err
     return [json.loads(line) for line in done.out.splitlines()]
 
@@ -46,42 +56,40 @@ def test_what_a_killed_run_reserved_is_released_by_a_person_and_not_before(
             ):
                 assert time.monotonic() < deadline
                 time.sleep(0.1)
-            found = shown(place, workplace)
+            found = shown(place)
             (one,) = found["open"]
             assert (found["charged_usd"], found["open_usd"], one["usd"]) == (0.02, 0.02, 0.02)
             assert (one["pid"], one["alive"], one["adapter"]) == (run.pid, True, "fake")
             assert one["task_id"] == "demo-adequacy-1-a"
             assert Path(one["run"]).is_dir()
-            early = jevexp(
-                "ledger", "release", place, one["reservation_id"], "--yes", cwd=workplace
-            )
+            early = verb("release", place, one["reservation_id"], "--yes")
             assert early.status == 2
             assert f"process {run.pid} on " in early.err
             assert "is alive" in early.err
         finally:
             run.kill()
             run.wait()
-    listed = jevexp("ledger", "show", place, "--open", cwd=workplace)
+    listed = verb("show", place, "--open")
     assert "reservations: 1, open: 1 ($0.02)" in listed.out
     assert "dead" in listed.out
-    nobody = jevexp("ledger", "release", place, one["reservation_id"], cwd=workplace)
-    assert (nobody.status, shown(place, workplace)["charged_usd"]) == (2, 0.02)
+    nobody = verb("release", place, one["reservation_id"])
+    assert (nobody.status, shown(place)["charged_usd"]) == (2, 0.02)
     assert "give --yes" in nobody.err
 
     name = one["reservation_id"][:8]
-    done = jevexp("ledger", "release", place, name, "--yes", "--reason", "night", cwd=workplace)
+    done = verb("release", place, name, "--yes", "--reason", "night")
 
     assert done.status == 0, done.err
     assert "released: 1, $0.02 given back" in done.out
-    after = shown(place, workplace)
+    after = shown(place)
     assert (after["charged_usd"], after["open"]) == (0.0, [])
-    last = rows(place, workplace)[-1]
+    last = rows(place)[-1]
     assert (last["event"], last["reservation_id"]) == ("settle", one["reservation_id"])
     assert (last["charged_usd"], last["meta"]["basis"]) == (0.0, "released")
     assert last["meta"]["task_id"] == "demo-adequacy-1-a"
     assert last["meta"]["reason"] == "night"
     assert "@" in last["meta"]["released_by"]
-    again = jevexp("ledger", "release", place, name, "--yes", cwd=workplace)
+    again = verb("release", place, name, "--yes")
     assert again.status == 2
     assert "no open reservation of this name" in again.err
 
@@ -96,14 +104,12 @@ def ledger(workplace: Path) -> Path:
 
 
 def test_a_ledger_is_shown_and_exported(ledger: Path, workplace: Path) -> None:
-    done = jevexp("ledger", "show", "ledger.jsonl", "--open", cwd=workplace)
+    done = verb("show", "ledger.jsonl", "--open")
     assert "cap $1, charged $0.375, left $0.625" in done.out
     assert "reservations: 2, open: 1 ($0.125)" in done.out
     assert "not known" in done.out
     assert "\x1b[31m" not in done.out
-    assert rows("ledger.jsonl", workplace) == [
-        json.loads(line) for line in ledger.read_text().splitlines()
-    ]
+    assert rows("ledger.jsonl") == [json.loads(line) for line in ledger.read_text().splitlines()]
 
 
 def test_a_database_is_exported_in_the_files_format(workplace: Path) -> None:
@@ -114,11 +120,11 @@ def test_a_database_is_exported_in_the_files_format(workplace: Path) -> None:
     assert done.status == 0, done.err
     (own,) = workplace.glob("outputs/*/*/ledger.jsonl")
     kept = [json.loads(line) for line in own.read_text().splitlines()]
-    assert rows(URL, workplace) == kept
-    shown_run = jevexp("ledger", "show", str(own.parent), cwd=workplace)
+    assert rows(URL) == kept
+    shown_run = verb("show", str(own.parent))
     assert "charged $0.06" in shown_run.out
     assert f"this is the run's part of sqlite:///{workplace.resolve()}/budget.db" in shown_run.out
-    refused = jevexp("ledger", "release", str(own), "0" * 8, "--yes", cwd=workplace)
+    refused = verb("release", str(own), "0" * 8, "--yes")
     assert refused.status == 2
     assert "is a run's evidence" in refused.err
 
@@ -136,12 +142,12 @@ def test_rows_and_sessions_of_a_stranger_are_shown_as_they_are(workplace: Path) 
     path.write_text("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in odd))
     sessions = [5, {"id": "x", "pid": "../.."}, {"id": "x", "host": [], "pid": 1}]
     (workplace / "odd.jsonl.sessions").write_text("\n".join(map(json.dumps, sessions)))
-    done = jevexp("ledger", "show", "odd.jsonl", "--open", cwd=workplace)
+    done = verb("show", "odd.jsonl", "--open")
     assert done.status == 0, done.err
     assert "reservations: 3, open: 3 ($0.25)" in done.out
-    assert [one["alive"] for one in shown("odd.jsonl", workplace)["open"]] == [None] * 3
-    assert rows("odd.jsonl", workplace) == odd
-    exported = jevexp("ledger", "export", "odd.jsonl", cwd=workplace)
+    assert [one["alive"] for one in shown("odd.jsonl")["open"]] == [None] * 3
+    assert rows("odd.jsonl") == odd
+    exported = verb("export", "odd.jsonl")
     assert not {"\x1b", "\x9b"} & set(done.out + exported.out)
 
 
@@ -165,12 +171,12 @@ def test_a_person_is_asked(ledger: Path, workplace: Path, answer: str) -> None:
 
 def test_what_was_billed_after_all_is_charged(ledger: Path, workplace: Path) -> None:
     name = json.loads(ledger.read_text().splitlines()[-1])["reservation_id"]
-    release = ("ledger", "release", "ledger.jsonl", name, "--yes", "--charged")
+    release = ("release", "ledger.jsonl", name, "--yes", "--charged")
     for wrong in ("0.126", "-0.1", "nan"):
-        refused = jevexp(*release, wrong, cwd=workplace)
+        refused = verb(*release, wrong)
         assert refused.status == 2
         assert "--charged: expected 0 to the 0.125 US dollars" in refused.err
-    done = jevexp(*release, "0.025", cwd=workplace)
+    done = verb(*release, "0.025")
     assert "released: 1, $0.1 given back" in done.out
     with FileLedger(ledger, 1.0) as after:
         assert after.charged_usd == 0.275
@@ -197,7 +203,7 @@ def test_what_cannot_be_used_is_named_on_one_line(
     (workplace / "noledger.txt").write_text("hello\n")
     os.mkfifo(workplace / "pipe")
     before = ledger.read_bytes()
-    done = jevexp("ledger", *arguments, cwd=workplace)
+    done = verb(*arguments)
     assert done.status == 2
     assert line in done.err
     assert len(done.err.splitlines()) == 1
