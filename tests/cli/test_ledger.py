@@ -132,7 +132,7 @@ def test_a_database_is_exported_in_the_files_format(workplace: Path) -> None:
 def test_rows_and_sessions_of_a_stranger_are_shown_as_they_are(workplace: Path) -> None:
     odd: list[dict[str, Any]] = [
         {"event": "cap", "cap_usd": 1},
-        {"event": "reserve", "reservation_id": 5, "reserved_usd": 0.25},
+        {"event": "reserve", "reservation_id": "y", "reserved_usd": 0.25},
         {"event": "reserve", "reservation_id": "x", "reserved_usd": 0, "ts": "now", "meta": [1]},
         {"event": "reserve", "reservation_id": "\x9b2J", "reserved_usd": 0, "ts": 1e300,
          "meta": {"task_id": {"a": 1}, "adapter": "\x1b[2J"}},

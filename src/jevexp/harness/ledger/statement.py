@@ -80,7 +80,7 @@ def _open(row: Row, sessions: dict[str, Session]) -> Open:
     meta = row.get("meta")
     meta = meta if isinstance(meta, dict) else {}
     ts = row.get("ts")
-    name = str(row["reservation_id"])
+    name = row["reservation_id"]
     return Open(
         reservation_id=name,
         usd=row["reserved_usd"],
