@@ -2,12 +2,13 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jevexp.domain.decision import Decision, Request
 from jevexp.evidence.directory import LEDGER, MANIFEST, RESULTS
-from jevexp.verification import verify_run
+from jevexp.verification import Result, verify_run
 from tests.support.forgery import edit, edit_line, lines, reseal
 from tests.support.in_process import run_here
 from tests.verification.test_run import complaints
@@ -80,3 +81,45 @@ def test_a_charge_above_its_reservation_leaves_no_record_and_verifies(tmp_path: 
     failed = {check.name for check in verify_run(run).checks if check.failed}
     assert {"ledger", "raw files"} <= failed
     assert LEDGER in {failure.file for failure in verify_run(run).check("ledger").failures}
+
+
+class Own:
+    """A backend that says in its own words what it sent and got."""
+
+    name = "own"
+    cost_basis = "by_the_hour"
+
+    def open(self, log_directory: Path) -> "Own":
+        return self
+
+    def close(self) -> None: ...
+
+    def describe(self) -> dict[str, Any]:
+        return {"model": "own-1"}
+
+    def decide(self, request: Request) -> Decision:
+        options = request.question.options
+        return Decision(
+            ok=True,
+            model="own-1",
+            probs=dict.fromkeys(options, 1 / len(options)),
+            request={"prompt": "…", "label": "mine", "split": 3},
+            response={"probabilities": [0.5], "seed": 1},
+        )
+
+
+def test_a_backend_in_its_own_words_is_scored_again(tmp_path: Path) -> None:
+    run = run_here(
+        tmp_path, *PRICED[:1], "backend=python",
+        "backend.factory=tests.verification.test_costs:Own", "model=unclaimed",
+        "model.alias=own", "caps.limit=3",
+    )  # fmt: skip
+
+    report = verify_run(run)
+
+    assert complaints(report) == []
+    assert report.check("answers").result is Result.NOT_CHECKED
+    assert report.check("scores").count == 3
+    assert report.check("requests").notes == [
+        "of 3 requests only what a person's own code says it was sent"
+    ]

@@ -22,7 +22,7 @@ _PRIVATE = GOLD_KEYS | {"family", "group", "provenance", "split", "task_id"}
 # A chat template may tell the date.
 _DATE = re.compile(
     r"\d\d+|\b(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun)"
-    r"[a-z]*\b",
+    r"[a-z]*\b|\b[ap]m\b",
     re.IGNORECASE,
 )
 
@@ -58,7 +58,6 @@ class Requests:
                 self.check.fail(name, "request: nothing is kept of what was answered")
             elif self._kind == "python":
                 self._own_words += 1
-                self._check_private(raw.request, request, task, name)
         return request
 
     def finish(self, *, tasks_here: bool) -> Check:
@@ -78,7 +77,8 @@ class Requests:
 
     def _look_at(self, raw: Mapping[str, Any], request: Request | None, name: str) -> None:
         allowed = {*WIRE, "sent"} if self._kind in _SENDS_MORE else {*WIRE}
-        if extra := sorted(set(raw) - allowed):
+        # What a person's own code keeps beside it is its own.
+        if self._kind != "python" and (extra := sorted(set(raw) - allowed)):
             self.check.fail(name, f"request.{extra[0]}: is no field of a request")
         if set(raw["questions"]) != {"decision"}:
             self.check.fail(name, 'request.questions: has to hold "decision" alone')
@@ -92,6 +92,8 @@ class Requests:
                 self.check.fail(name, "request: is not the task's own state and question")
 
     def _look_at_sent(self, raw: Raw, request: Request, task: Task | None, name: str) -> None:
+        if self._kind == "python":
+            return
         if self._kind not in _COMPUTED:
             self._check_private(raw.sent, request, task, name)
             return

@@ -3,7 +3,7 @@
 from contextlib import suppress
 
 from jevexp.domain.record import Record
-from jevexp.evidence import RunStatus
+from jevexp.evidence import RunDirectory, RunStatus
 from jevexp.evidence.directory import MANIFEST, RESULTS
 from jevexp.harness.ledger.books import CapReached, check_fits
 from jevexp.harness.session import SessionModel
@@ -27,8 +27,10 @@ class Stops:
         self.check = Check("stop", "the stop reason is the one that the records lead to")
         self._subject = subject
         strict = subject.resolved["identity"] == "strict"
-        described = subject.manifest.backend["description"].get("model")
-        self._rules = StopRules(SessionModel(described) if strict else None)
+        model = subject.manifest.backend["description"].get("model")
+        if model is None and subject.adopted:
+            model = _adopted_model(subject)
+        self._rules = StopRules(SessionModel(model) if strict else None)
         self._after = 0
         self._reason: StopReason | None = None
 
@@ -82,3 +84,13 @@ class Stops:
             with suppress(CapReached):
                 check_fits(rows.charged, next_usd, manifest.ledger.cap_usd)
                 self.check.fail(MANIFEST, f"stop_reason: {said}; the cap had room for another")
+
+
+def _adopted_model(subject: Subject) -> str | None:
+    """The model whose answers were taken over, which the others have to come from as well."""
+    # What cannot be read is found by those who look at each record.
+    with suppress(OSError, ValueError):
+        for record in RunDirectory(subject.root).records():
+            if record.task_id in subject.adopted:
+                return record.model
+    return None

@@ -16,12 +16,14 @@ _TEMPLATE, _TOKENIZE, _COMPLETION = "/apply-template", "/tokenize", "/completion
 
 def read_llama_cpp(
     settings: LlamaCppBackend, description: Mapping[str, Any], request: Request, raw: Raw
-) -> Decision:
-    """What the recorded exchange comes to.
+) -> Decision | None:
+    """What the recorded exchange comes to; None where it does not tell which try failed.
 
     The rendered prompt and the candidates' token ids are taken from the recording, since only the
     server can make them; everything that follows from them is computed.
     """
+    if not raw.record.ok and settings.readout.bias == MISSING_BIAS:
+        return None
     body = raw.sent.get("body")
     routed = isinstance(body, dict) and "model" in body
     decider = Decider(

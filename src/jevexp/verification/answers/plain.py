@@ -25,9 +25,14 @@ def read_made_up(raw: Raw) -> Decision:
 
 
 def read_probabilities(recorded: Decision, raw: Raw, field: str) -> Decision | None:
-    """The recorded decision with the distribution in a field of the response; None without one."""
+    """The recorded decision with the distribution in a field of the response.
+
+    None where the response is not one that jevexp itself made of a distribution.
+    """
     response = raw.response
     if not raw.record.ok or not isinstance(response, Mapping):
+        return None
+    if field == "probabilities" and not {field} <= response.keys() <= {field, "model"}:
         return None
     probs = response.get(field)
     return replace(recorded, probs=probs) if isinstance(probs, Mapping) else None
