@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 from jevexp.identity.files import WeightsError, opened
-from jevexp.untrusted.text import printable
 
 MAGIC = b"GGUF"
 # Far above any real model, and low enough that the worst file is refused within a second or so.
@@ -76,7 +75,7 @@ def _explained(path: Path) -> Iterator[None]:
     try:
         yield
     except _Malformed as error:
-        raise WeightsError(f"{path}: {printable(str(error))}") from error
+        raise WeightsError(f"{path}: {error}") from error
 
 
 class _Walk:

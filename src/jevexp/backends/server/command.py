@@ -1,7 +1,6 @@
 """Starting any server from a command, knowing when it answers, and never leaving it behind."""
 
 import shutil
-import socket
 import subprocess
 import sys
 import sysconfig
@@ -11,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from jevexp.backends.server.lifeline import parent_to_name
+from jevexp.backends.server.ports import claim_port, release_port
 from jevexp.backends.server.process import LOG_NAME, end, last_words
 from jevexp.backends.transport import Failure, Transport
 from jevexp.domain.json import dumps
@@ -34,6 +34,7 @@ class CommandServer:
     def __init__(self, settings: ServerCommand) -> None:
         self._settings = settings
         self._process: subprocess.Popen[bytes] | None = None
+        self._port: int | None = None
         self._log_start = 0
 
     @property
@@ -51,9 +52,10 @@ class CommandServer:
         """
         if not self._settings.command:
             raise InputError("backend.server.command: missing; give the command that starts it")
-        port = _free_port()
-        command = [word.replace("{port}", str(port)) for word in self._settings.command]
-        command[0] = _program(command[0])
+        program = _program(self._settings.command[0])
+        self._port = port = claim_port()
+        words = [program, *self._settings.command[1:]]
+        command = [word.replace("{port}", str(port)) for word in words]
         log = log_directory / LOG_NAME
         url = f"http://127.0.0.1:{port}"
         try:
@@ -69,6 +71,9 @@ class CommandServer:
         process, self._process = self._process, None
         if process is not None:
             end(process)
+        port, self._port = self._port, None
+        if port is not None:
+            release_port(port)
 
     def _launch(self, command: Sequence[str], log: Path) -> None:
         with log.open("ab") as output:
@@ -127,13 +132,6 @@ def _program(name: str) -> str:
         f"backend.server.command: no such program: {name}; install it into this environment, or "
         "give its path"
     )
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _answers(transport: Transport) -> bool:

@@ -1,0 +1,51 @@
+"""Two processes that start servers at once never choose one port."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jevexp.backends.server import ports
+
+ROOT = Path(__file__).parents[3]
+CLAIM = (
+    "import itertools, sys\n"
+    "from jevexp.backends.server import ports\n"
+    "found = itertools.chain([int(sys.argv[1])], itertools.repeat(int(sys.argv[2])))\n"
+    "ports._free_port = lambda: next(found)\n"
+    "print(ports.claim_port(), flush=True)\n"
+    "sys.stdin.read()\n"
+)
+
+
+def claimed_elsewhere(wanted: int, other: int) -> tuple[int, "subprocess.Popen[str]"]:
+    """What another process claims that finds these two free, and the process."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", CLAIM, str(wanted), str(other)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+    assert process.stdout is not None
+    return int(process.stdout.readline()), process
+
+
+def test_a_claimed_port_is_nobody_elses(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = ports.claim_port()
+    free = ports._free_port()
+    found, process = claimed_elsewhere(mine, free)
+    process.communicate()
+    assert found == free
+    ports.release_port(mine)
+    found, process = claimed_elsewhere(mine, free)
+    # While that process lives its claim holds, and no longer.
+    monkeypatch.setattr(ports, "_free_port", iter([mine, free]).__next__)
+    assert (found, ports.claim_port()) == (mine, free)
+    process.kill()
+    process.communicate()
+    monkeypatch.setattr(ports, "_free_port", lambda: mine)
+    assert ports.claim_port() == mine
+    for port in (mine, free):
+        ports.release_port(port)
