@@ -372,6 +372,14 @@ def test_a_summary_is_read_as_it_was_written(run: RunDirectory) -> None:
         ({"accuracy": "high"}, "accuracy: Input should be a valid number"),
         ({"latency": {"p50_s": 1.0}}, "latency.p95_s: Field required"),
         ({"per_family": {"f": {}}}, "per_family.f.n_planned: Field required"),
+        (
+            {"paraphrase_consistency": {"pairs": 1}},
+            "paraphrase_consistency.both_valid: Field required",
+        ),
+        (
+            {"paraphrase_consistency": {"pairs": 1, "both_valid": 1, "agree": 2}},
+            "paraphrase_consistency: Value error, more pairs agree than there are",
+        ),
     ],
 )
 def test_a_summary_has_what_everybody_reads(

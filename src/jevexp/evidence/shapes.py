@@ -5,9 +5,9 @@ once, where the file is read; whatever else is there is kept.
 """
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 
 class _Shape(BaseModel):
@@ -83,10 +83,26 @@ class _Numbers(_Shape):
     latency: _Latency
 
 
+class _Paraphrases(_Shape):
+    pairs: Annotated[int, Field(ge=0)]
+    both_valid: Annotated[int, Field(ge=0)]
+    agree: Annotated[int, Field(ge=0)]
+
+    @model_validator(mode="after")
+    def _parts_of_each_other(self) -> Self:
+        if not self.agree <= self.both_valid <= self.pairs:
+            raise ValueError("more pairs agree than there are")
+        return self
+
+
 class _Summary(_Numbers):
     n_correct: int
     n_scorable: int
+    macro_accuracy: float | None
+    coverage: float | None
+    schema_validity: float | None
     per_family: dict[str, _Numbers]
+    paraphrase_consistency: _Paraphrases
 
 
 def _has(shape: type[BaseModel]) -> Callable[[dict[str, Any]], dict[str, Any]]:
