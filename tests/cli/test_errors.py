@@ -62,6 +62,8 @@ def tasks(workplace: Path) -> Path:
         ([*LOCAL, "caps.ledger=tasks.jsonl"], "caps.ledger: tasks.jsonl:1: not a ledger row"),
         ([*LOCAL, "hydra.run.dir=."], ".: exists already; every run needs a fresh directory"),
         (["x=[1"], "x=[1: not an override: "),
+        (["dataset=[[a]]"], "cannot be composed: "),
+        ([f"experiment={'x' * 10_000}"], "cannot be composed: File name too long"),
         (["-m", *LOCAL, "caps.limit=1,0"], "caps.limit: input should be greater than or equal"),
         (["--cfg", "job", "caps.limt=3"], "caps.limt: no such field; did you mean caps.limit?"),
     ],

@@ -33,6 +33,16 @@ from jevexp.settings import Settings, unknown_field
 
 # Made once in the launching process: two starts in the same second never share a directory.
 _LAUNCH_UID = secrets.token_hex(3)
+# What a value on the command line may cause inside of Hydra, which does not look at it before.
+_HYDRA_PASSES_ON = (
+    AssertionError,
+    AttributeError,
+    LookupError,
+    OSError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 _BASIC_SWEEPER = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
 
 
@@ -246,8 +256,8 @@ def _one_line() -> Iterator[None]:
             ) from error
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         raise InputError(": ".join(lines[:2]) or type(error).__name__) from error
-    except (OSError, ValueError, RecursionError) as error:
-        # Names that no file can have, brackets without end: Hydra passes on what they cause.
+    except _HYDRA_PASSES_ON as error:
+        # Names that no file can have, brackets without end, a list where a name belongs.
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"cannot be composed: {' '.join(str(reason).split())[:200]}") from error
 
