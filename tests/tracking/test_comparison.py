@@ -125,6 +125,18 @@ def test_it_is_no_run_of_the_sweep(tracker: MlflowTracker, tmp_path: Path) -> No
     assert f"/runs/{made.run_id}/artifacts/report.html?" in links.lines()[-1]
 
 
+def test_it_is_found_by_the_runs_of_its_sweep(tracker: MlflowTracker, tmp_path: Path) -> None:
+    runs = sweep(tmp_path / "sweep")
+    tracked = [tracker.log(run, TASKS) for run in runs]
+    alone = tracker.log(make_run(tmp_path / "alone", TASKS), TASKS)
+
+    assert tracker.comparisons(tracked) == []
+    made = tracker.log_comparison(comparison(runs))
+
+    assert [run.run_id for run in tracker.comparisons(tracked)] == [made.run_id]
+    assert tracker.comparisons([alone]) == tracker.comparisons([]) == []
+
+
 def test_it_names_the_runs_so_that_they_can_be_told_apart(
     tracker: MlflowTracker, client: Any, tmp_path: Path
 ) -> None:

@@ -14,7 +14,10 @@ from jevexp.domain.task import Task
 from jevexp.errors import InputError
 from jevexp.evidence import RunDirectory
 from jevexp.settings import Settings
-from jevexp.tracking import NoTracker, TrackedRun, TrackingError, make_tracker
+from jevexp.tracking import NOTHING, NoTracker, TrackedRun, TrackingError, make_tracker
+
+# With more, statistics at the end of a run would take longer and more memory than the run.
+MOST_TASKS = 20_000
 
 
 class Tracking:
@@ -30,7 +33,11 @@ class Tracking:
     def __call__(self, directory: RunDirectory, tasks: Sequence[Task]) -> None:
         """Log a run; a failure is a warning that says how to log it later."""
         try:
-            more = additions(directory, tasks, report=self._report)
+            more = (
+                additions(directory, tasks, report=self._report)
+                if len(tasks) <= MOST_TASKS
+                else NOTHING
+            )
             if run := self._tracker.log(directory, tasks, more):
                 self._tracked.append(run)
         except TrackingError as error:

@@ -72,7 +72,8 @@ def _serve(console: Console, tracker: Tracker, place: Place, port: int) -> None:
 
 
 def _links(tracker: Tracker, base: str) -> list[Text]:
-    links = tracker.links(tracker.runs(), base)
+    runs = tracker.runs()
+    links = tracker.links(runs, base, tracker.comparisons(runs))
     return [*map(Text, links.lines() if links else [f"no runs yet: {base}"])]
 
 

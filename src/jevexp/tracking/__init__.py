@@ -3,13 +3,14 @@
 from pathlib import Path
 
 from jevexp.settings import Tracking
-from jevexp.tracking.additions import Additions, Intervals, SweepComparison
+from jevexp.tracking.additions import NOTHING, Additions, Intervals, SweepComparison
 from jevexp.tracking.links import Links
 from jevexp.tracking.none import NoTracker
 from jevexp.tracking.protocol import Change, TrackedRun, Tracker, TrackingError
 from jevexp.tracking.tracker import MlflowTracker
 
 __all__ = [
+    "NOTHING",
     "Additions",
     "Change",
     "Intervals",

@@ -9,7 +9,7 @@ from typing import Any
 from jevexp.tracking.additions import SweepComparison
 from jevexp.tracking.content import dataset_input, evidence_sha256
 from jevexp.tracking.protocol import Change, TrackedRun
-from jevexp.tracking.reading import quoted
+from jevexp.tracking.reading import quoted, tracked
 from jevexp.tracking.tags import DATASET_HASH, EVIDENCE, KIND, NOTE, RUN, SWEEP
 from jevexp.tracking.writing import log_dataset
 
@@ -54,6 +54,13 @@ def write_comparison(client: Any, experiment_id: str, comparison: SweepCompariso
     client.set_tag(run_id, EVIDENCE, evidence)
     change = Change.UPDATED if found else Change.CREATED
     return _tracked(run_id, experiment_id, comparison, change)
+
+
+def find_comparison(client: Any, experiment_id: str, run: TrackedRun) -> list[TrackedRun]:
+    """The comparison of the sweep that a run belongs to, as far as it was logged to its end."""
+    sweep = client.get_run(run.run_id).data.tags.get(SWEEP)
+    found = None if sweep is None else _find(client, experiment_id, sweep)
+    return [tracked(found)] if found is not None and EVIDENCE in found.data.tags else []
 
 
 def _find(client: Any, experiment_id: str, sweep: str) -> Any:

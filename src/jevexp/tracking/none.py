@@ -28,6 +28,10 @@ class NoTracker:
         """No runs."""
         return []
 
+    def comparisons(self, runs: Sequence[TrackedRun]) -> list[TrackedRun]:  # noqa: ARG002
+        """None."""
+        return []
+
     def select(self, where: str) -> list[TrackedRun]:  # noqa: ARG002  the protocol's
         """No runs."""
         return []

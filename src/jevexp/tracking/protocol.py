@@ -91,6 +91,13 @@ class Tracker(Protocol):
             TrackingError: the tracker cannot be asked.
         """
 
+    def comparisons(self, runs: Sequence[TrackedRun]) -> list[TrackedRun]:
+        """The comparison of the sweep that the first of these runs belongs to, if there is one.
+
+        Raises:
+            TrackingError: the tracker cannot be asked.
+        """
+
     def select(self, where: str) -> list[TrackedRun]:
         """The runs that a filter selects, oldest first.
 

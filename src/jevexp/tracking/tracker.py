@@ -15,7 +15,7 @@ from jevexp.evidence.directory import MANIFEST
 from jevexp.settings import Tracking
 from jevexp.tracking.additions import NOTHING, Additions, SweepComparison
 from jevexp.tracking.check import check_place
-from jevexp.tracking.comparison_writing import write_comparison
+from jevexp.tracking.comparison_writing import find_comparison, write_comparison
 from jevexp.tracking.content import Content, read
 from jevexp.tracking.conversation import conversation
 from jevexp.tracking.fetching import fetch
@@ -81,6 +81,18 @@ class MlflowTracker:
         with self._explained():
             client, experiment_id = self._open()
             return find_runs(client, experiment_id, sweep)
+
+    def comparisons(self, runs: Sequence[TrackedRun]) -> list[TrackedRun]:
+        """The comparison of the sweep that the first of these runs belongs to, if there is one.
+
+        Raises:
+            TrackingError: the store cannot be asked.
+        """
+        if not runs:
+            return []
+        with self._explained():
+            client, experiment_id = self._open()
+            return find_comparison(client, experiment_id, runs[0])
 
     def select(self, where: str) -> list[TrackedRun]:
         """All runs that a filter in MLflow's language selects, oldest first.
