@@ -8,13 +8,13 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, NoReturn
 
-from jevexp import experiment
 from jevexp.backends.fake import Fake
 from jevexp.backends.llama_cpp import LlamaCpp
 from jevexp.domain.decision import Request
 from jevexp.domain.json import dumps
 from jevexp.evidence import RunDirectory, directory, early, files
 from jevexp.evidence.pending import Pending
+from jevexp.experiment import running
 from jevexp.harness import FileLedger
 from jevexp.harness.ledger import file as ledger_file
 from jevexp.harness.ledger import own, rows
@@ -159,7 +159,7 @@ POINTS: dict[str, tuple[Callable[[Count], None], bool]] = {
     "between settle and record": (lambda c: after(FileLedger, "settle", c), True),
     "inside the record": (lambda c: inside_file("/results.jsonl", c), True),
     "after the record": (lambda c: before(Pending, "release", c), True),
-    "between record and manifest": (lambda c: before(experiment, "_complete", c), False),
+    "between record and manifest": (lambda c: before(running, "_complete", c), False),
     "inside the summary": (lambda c: inside_file(".summary.json", c), False),
     "before the summary is in place": (lambda c: before_rename("summary.json", c), False),
     "inside the last manifest": (lambda c: inside_file(".manifest.json", _fourth(c)), False),

@@ -16,6 +16,7 @@ from jevexp.domain.record import Record
 from jevexp.domain.task import Task
 from jevexp.errors import InputError
 from jevexp.evidence import Manifest, RunDirectory, RunStatus
+from jevexp.experiment import asking
 from jevexp.settings import Settings
 from tests.support.compose import compose
 from tests.support.in_process import Silent
@@ -36,7 +37,7 @@ class Run:
 
     def __init__(self, folder: Path, backend: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.chdir(folder)
-        monkeypatch.setattr(experiment, "make_backend", lambda *arguments: backend)
+        monkeypatch.setattr(asking, "make_backend", lambda *arguments: backend)
         self.path = folder / "run"
         self.tracked: list[Path] = []
         self.outcome = experiment.run(

@@ -15,6 +15,7 @@ from jevexp.domain.decision import Decision, Request
 from jevexp.domain.record import Record
 from jevexp.domain.task import Task
 from jevexp.evidence import Manifest, RunDirectory
+from jevexp.experiment import asking, planning
 from jevexp.resume import adopt, read_earlier
 from jevexp.settings import Settings
 from tests.support.compose import compose
@@ -117,7 +118,7 @@ class Desk:
 
     def __post_init__(self) -> None:
         # What a plan checks beforehand; who really answers is said for each session.
-        self.patch.setattr(experiment, "make_backend", lambda *arguments: Named(right))
+        self.patch.setattr(planning, "make_backend", lambda *arguments: Named(right))
 
     def run(self, *steps: Step, using: Settings | None = None) -> Session:
         """A run from the start."""
@@ -133,7 +134,7 @@ class Desk:
         session = Session(path, provider)
         self.sessions.append(session)
         with self.patch.context() as patch:
-            patch.setattr(experiment, "make_backend", lambda *arguments: provider)
+            patch.setattr(asking, "make_backend", lambda *arguments: provider)
             if any(isinstance(step, Killed) for step in provider.steps):
                 patch.setattr(RunDirectory, "place_adopted", lambda directory: None)
             with suppress(Killed):
