@@ -1,6 +1,7 @@
 """What every test shares: nothing of the person who runs them, and no outside network."""
 
 import os
+import signal
 import tempfile
 from pathlib import Path
 
@@ -12,6 +13,11 @@ pytest_plugins = ("tests.support.browser",)
 # How long an example takes depends on the disk and on who else uses the machine.
 settings.register_profile("jevexp", deadline=None)
 settings.load_profile("jevexp")
+
+# Whoever started the tests in the background, or under nohup, has these ignored, by us and by what
+# we start; tests are about what they do.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # Before any module reads it: downloads and assembled weights stay out of the person's own cache.
 _CACHE = tempfile.TemporaryDirectory(prefix="jevexp-tests-")

@@ -59,7 +59,10 @@ def tasks(workplace: Path) -> Path:
             "caps.reason: reserving nothing needs a reason, which the manifest keeps",
         ),
         (["--config-dir", "nowhere"], "--config-dir nowhere: no such folder"),
-        ([*LOCAL, "caps.ledger=tasks.jsonl"], "caps.ledger: tasks.jsonl:1: not a ledger row"),
+        (
+            [*LOCAL, "caps.ledger=tasks.jsonl"],
+            "caps.ledger: {here}/tasks.jsonl:1: not a ledger row",
+        ),
         ([*LOCAL, "hydra.run.dir=."], ".: exists already; every run needs a fresh directory"),
         (["x=[1"], "x=[1: not an override: "),
         (["dataset=[[a]]"], "cannot be composed: "),
@@ -74,7 +77,7 @@ def test_a_mistake_is_one_line_with_exit_status_2(
     done = jevexp(*arguments, cwd=workplace)
 
     assert done.status == 2
-    assert done.err.startswith(f"error: {line}")
+    assert done.err.startswith(f"error: {line.replace('{here}', str(workplace))}")
     assert done.err.count("\n") == 1
     assert done.out == ""
     assert [path.name for path in workplace.iterdir()] == ["tasks.jsonl"]

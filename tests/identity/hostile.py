@@ -4,12 +4,12 @@ A process of its own, so that the memory is that of reading and of nothing else.
 """
 
 import json
-import resource
 import sys
 import time
 from pathlib import Path
 
 from jevexp.identity import WeightsError, read_header
+from tests.support.memory import peak_bytes
 
 
 def main() -> None:
@@ -23,19 +23,7 @@ def main() -> None:
         except WeightsError as error:
             message = str(error)
         refused[name] = (time.process_time() - started, message)
-    print(json.dumps([refused, _peak_bytes()]))
-
-
-def _peak_bytes() -> int:
-    """The most memory that this program had resident.
-
-    Linux hands `ru_maxrss` down from the process that started this one, which may be larger.
-    """
-    status = Path("/proc/self/status")
-    if status.is_file():
-        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
-        return int(line.split()[1]) * 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(json.dumps([refused, peak_bytes()]))
 
 
 if __name__ == "__main__":

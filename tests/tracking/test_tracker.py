@@ -2,6 +2,7 @@
 
 import json
 import os
+from html import unescape
 from pathlib import Path
 from typing import Any
 from urllib.request import url2pathname
@@ -103,7 +104,7 @@ def test_the_description_says_what_where_and_how_well(
 ) -> None:
     run = tracker.log(make_run(tmp_path / "run", TASKS, wrong_ids={"t1"}), TASKS)
 
-    note = client.get_run(run.run_id).data.tags["mlflow.note.content"]
+    note = unescape(client.get_run(run.run_id).data.tags["mlflow.note.content"])
     assert "| Accuracy | **0.750** (3 of 4) |" in note
     assert "| Dataset | original @ bb05a335bc80 |" in note
     assert f"Evidence: `{tmp_path / 'run'}`" in note

@@ -4,7 +4,6 @@ A process of its own, so that the memory is that of reading and of nothing else.
 """
 
 import json
-import resource
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,7 @@ from jevexp.datasets import load_tasks
 from jevexp.errors import InputError
 from jevexp.evidence import RunDirectory
 from jevexp.harness.ledger import FileLedger, LedgerError
+from tests.support.memory import peak_bytes
 
 
 def main() -> None:
@@ -39,7 +39,7 @@ def main() -> None:
             read(path)
         except (InputError, LedgerError, ValueError) as error:
             said[name] = str(error)
-    print(json.dumps([said, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024]))
+    print(json.dumps([said, peak_bytes()]))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from jevexp.tracking.protocol import Change, TrackedRun
 from jevexp.tracking.tags import EVIDENCE, NOTE, REPORT, RUN, SWEEP, TRACES
 from jevexp.tracking.trace_writing import write_traces
 
+_TRIES = 5
 # MLflow refuses a request with more.
 BATCH = 100
 TABLE = "tables/per_task.json"
@@ -121,6 +122,7 @@ def _log_values(client: Any, run_id: str, content: Content) -> None:
 def log_dataset(client: Any, run_id: str, dataset: DatasetInput) -> None:
     """Log the tasks as an input of a run, which MLflow shows in its list."""
     from mlflow.entities import Dataset, DatasetInput, InputTag
+    from mlflow.exceptions import MlflowException
 
     entity = Dataset(
         name=dataset.name,
@@ -130,7 +132,15 @@ def log_dataset(client: Any, run_id: str, dataset: DatasetInput) -> None:
         profile=dataset.profile,
     )
     context = InputTag("mlflow.data.context", "evaluation")
-    client.log_inputs(run_id, [DatasetInput(entity, [context])])
+    for tries_left in reversed(range(_TRIES)):
+        try:
+            client.log_inputs(run_id, [DatasetInput(entity, [context])])
+            return
+        except MlflowException as error:
+            # Of workers that log one dataset for the first time, MLflow lets one; the others find
+            # it there when they ask again.
+            if not tries_left or "unique" not in str(error).lower():
+                raise
 
 
 def _log_artifacts(client: Any, run_id: str, content: Content) -> None:

@@ -278,8 +278,11 @@ def test_both_write_rows_that_begin_and_separate_alike(ledger: FileLedger, path:
     assert path.read_text() == pinned(*rows(path))
 
 
-def test_rows_of_a_kind_that_we_do_not_know_are_kept_and_ignored(path: Path) -> None:
-    note = {"event": "note", "text": "a person was here", "reservation_id": 5}
+@pytest.mark.parametrize("reservation", [5, {"a": 1}, None])
+def test_rows_of_a_kind_that_we_do_not_know_are_kept_and_ignored(
+    path: Path, reservation: object
+) -> None:
+    note = {"event": "note", "text": "a person was here", "reservation_id": reservation}
     path.write_text(pinned(CAP, note, RESERVE, note))
     with FileLedger(path, 15.0) as ledger:
         assert ledger.charged_usd == 0.04

@@ -12,7 +12,6 @@ from jevexp.harness.ledger import FileLedger, LedgerError
     "row",
     [
         '{"event": null, "reservation_id": []}',
-        '{"event": "note", "reservation_id": {"a": 1}}',
         '{"event": "reserve", "reservation_id": 1, "reserved_usd": 0.1}',
         '{"event": "reserve", "reservation_id": "a", "reserved_usd": 1e999}',
         '{"event": "reserve", "reservation_id": "a", "reserved_usd": -1}',

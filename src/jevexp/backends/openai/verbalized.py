@@ -53,10 +53,10 @@ def read_probabilities(text: str, labels: Sequence[str]) -> dict[str, Any]:
         ValueError: it is one, and not exactly the object that was asked for.
     """
     try:
-        loads(text)
+        loads(text, lenient=True)
     except ValueError as error:
         raise NotJSON from error
-    # Once more, since a repeated key would silently replace the one before it.
+    # Once more: a repeated key makes it no answer, and JSON all the same.
     answer = json.loads(text, object_pairs_hook=_unique)
     if not isinstance(answer, dict) or set(answer) != {"probabilities"}:
         raise ValueError('not an object with "probabilities" alone')

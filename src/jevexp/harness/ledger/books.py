@@ -46,7 +46,9 @@ class Books:
             KeyError: a field is missing.
         """
         event = row["event"]
-        if not isinstance(row.get("reservation_id", ""), str):
+        if not isinstance(event, str):
+            raise LedgerError("an event must be text")
+        if event in ("reserve", "settle") and not isinstance(row["reservation_id"], str):
             raise LedgerError("a reservation_id must be text")
         if event == "cap" and self.first_cap_usd is None:
             self.first_cap_usd = amount(row["cap_usd"])

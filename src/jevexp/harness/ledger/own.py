@@ -64,7 +64,8 @@ class OwnPart:
         self._came_to: dict[str, float] = {}
 
     def __contains__(self, reservation_id: object) -> bool:
-        return reservation_id in self._came_to
+        # A row of a kind that we do not know may hold anything.
+        return isinstance(reservation_id, str) and reservation_id in self._came_to
 
     def adopt(self, reservation_id: str) -> None:
         """Count a reservation as made here; its rows follow."""
