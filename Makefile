@@ -55,16 +55,7 @@ crash: $(VENV)/.dev  ## kill runs at every step, hundreds of times, and account 
 	@$(BIN)/python -m tests.crash
 
 bench: $(VENV)/.dev  ## measure what is claimed about speed
-	@$(BIN)/python bench/startup.py
-	@$(BIN)/python bench/readout.py
-	@$(BIN)/python bench/concurrency.py
-	@$(BIN)/python bench/slots.py
-	@$(BIN)/python bench/scale.py 5000
-	@$(BIN)/python bench/compare.py
-	@$(BIN)/python -m bench.tracking_server
-	@$(BIN)/python bench/report.py
-	@$(BIN)/python bench/ledger.py
-	@$(BIN)/python -m bench.verify 5000
+	@$(BIN)/python bench/together.py
 
 hammer: $(VENV)/.dev  ## many processes spend one cap and are killed at random; nothing may be lost or spent twice
 	@$(BIN)/python -m bench.shared_cap

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from figures import figure
+
 from jevexp.domain.record import Record
 from jevexp.domain.task import Task
 from jevexp.harness import summarize
@@ -138,7 +140,14 @@ def main() -> int:
     for case in CASES:
         with tempfile.TemporaryDirectory() as folder:
             found = measure(prepare(Path(folder), case))
-        exceeded = exceeded or found.seconds > case.seconds or found.memory > case.memory
+        met = found.seconds <= case.seconds and found.memory <= case.memory
+        exceeded = exceeded or not met
+        figure(
+            f"compare {case.runs} runs of {case.tasks:,} tasks",
+            f"{found.seconds:.1f} s, {found.memory / 1e9:.2f} GB",
+            f"{case.seconds:.0f} s, {case.memory / 1e9:.0f} GB",
+            met=met,
+        )
         print(
             f"  {case.runs:>2} runs, {case.tasks:>7,} tasks, {found.pairs:>5,} pairs  "
             f"{found.seconds:5.1f} s (limit {case.seconds:.0f}), "

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from figures import figure
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 from rich.console import Console
@@ -128,7 +129,20 @@ def report(times: dict[str, list[float]]) -> int:
     console = Console()
     console.print(table)
     console.print(f"{REPETITIONS} repetitions each, in turn, after {WARM_UP} to warm up")
-    return 0 if over_bare <= MOST_OVER_BARE and saving >= LEAST_SAVING else 1
+    quick, spared = over_bare <= MOST_OVER_BARE, saving >= LEAST_SAVING
+    figure(
+        "a decision, to a bare completion",
+        f"× {over_bare:.3f}",
+        f"at most {MOST_OVER_BARE}",
+        met=quick,
+    )
+    figure(
+        "the whole vocabulary, to a decision",
+        f"× {saving:.1f}",
+        f"at least {LEAST_SAVING:g}",
+        met=spared,
+    )
+    return 0 if quick and spared else 1
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 from compare import CASES, Case, prepare
+from figures import figure
 
 MOST_BYTES = 10e6
 
@@ -32,6 +33,12 @@ def measure(folder: Path, case: Case) -> bool:
         f"  {case.runs} runs of {case.tasks} tasks: {seconds:.1f} s "
         f"({used.ru_utime + used.ru_stime:.1f} s of processor), "
         f"{used.ru_maxrss * unit / 1e9:.2f} GB, page {size / 1e6:.2f} MB"
+    )
+    figure(
+        f"page of {case.runs} runs of {case.tasks:,} tasks",
+        f"{seconds:.1f} s, {size / 1e6:.2f} MB",
+        f"at most {MOST_BYTES / 1e6:.0f} MB",
+        met=size <= MOST_BYTES,
     )
     return size <= MOST_BYTES
 

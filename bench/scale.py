@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from figures import figure
 from rich.console import Console
 from rich.table import Table
 from tasks import write_tasks
@@ -93,7 +94,24 @@ def measure(folder: Path, count: int) -> int:
     seen = watch(["ls", str(run / "raw")], folder)
     table.add_row("ls raw", f"{seen.seconds:.1f} s", "")
     Console().print(table)
-    return 0 if last <= MOST_SLOWER * first and growth <= MOST_GROWTH_BYTES else 1
+    steady, flat = last <= MOST_SLOWER * first, growth <= MOST_GROWTH_BYTES
+    what = f"{count:,} tasks"
+    figure(f"{what}: a task, first tenth", f"{first * 1000:.2f} ms")
+    figure(
+        f"{what}: a task, last tenth",
+        f"{last * 1000:.2f} ms",
+        f"at most {MOST_SLOWER} × the first",
+        met=steady,
+    )
+    figure(
+        f"{what}: memory while asking",
+        f"{growth:+.0f} bytes a task",
+        f"at most {MOST_GROWTH_BYTES}",
+        met=flat,
+    )
+    figure(f"{what}: time, peak memory", f"{asked.seconds:.0f} s, {asked.peak / 2**20:.0f} MB")
+    figure(f"{what}: on disk", f"{sum(disk(run).values()) / 1e6:.0f} MB")
+    return 0 if steady and flat else 1
 
 
 def watch(command: list[str], folder: Path) -> Watched:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from figures import figure
 from rich.console import Console
 from rich.table import Table
 
@@ -50,6 +51,8 @@ def main() -> int:
             )),
         )  # fmt: skip
     Console().print(table)
+    for count, run in runs.items():
+        figure(f"llama.cpp with {SLOTS} slots, {count} at once", f"{run.rate:.2f} answers/s")
     return 0
 
 

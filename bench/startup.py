@@ -13,6 +13,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from figures import figure
+
 ROUNDS = 10
 GOAL = 1.0
 
@@ -54,7 +56,14 @@ def main() -> int:
     print(f"  first decision of a tracked run  {ours_median:.3f} s")
     print(f"  import mlflow alone              {theirs_median:.3f} s")
     print(f"  ratio                            {ratio:.2f} (goal: below {GOAL:.2f})")
-    return 0 if ratio < GOAL else 1
+    met = ratio < GOAL
+    figure(
+        "first decision of a tracked run, to importing mlflow",
+        f"× {ratio:.2f}",
+        f"below {GOAL:.2f}",
+        met=met,
+    )
+    return 0 if met else 1
 
 
 if __name__ == "__main__":

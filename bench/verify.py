@@ -14,6 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from bench.figures import figure
 from tests.support.in_process import run_here
 
 TASKS = 100_000
@@ -37,6 +38,12 @@ def main() -> int:
     print(done.stdout.decode())
     print(f"verified in {seconds:.0f} s, {seconds / tasks * 1e3:.2f} ms a task")
     print(f"peak memory {peak / 2**20:.0f} MiB (goal: below {MOST_BYTES / 2**20:.0f} MiB)")
+    figure(
+        f"verify {tasks:,} tasks",
+        f"{seconds:.0f} s, {peak / 2**20:.0f} MiB",
+        f"{MOST_BYTES / 2**20:.0f} MiB",
+        met=peak <= MOST_BYTES,
+    )
     return done.returncode or int(peak > MOST_BYTES)
 
 
