@@ -98,6 +98,14 @@ def test_servers_that_were_started_differently_are_named(tmp_path: Path) -> None
     ]
 
 
+def test_other_kinds_of_backend_are_one_line(tmp_path: Path) -> None:
+    said = warnings(
+        tmp_path, served(kind="fake"), served(kind="llama_cpp", total_slots=1, n_ctx=4096) | LATER
+    )
+
+    assert said == ["kinds of backend differ: fake, then llama_cpp"]
+
+
 def test_a_resumed_run_has_several_sessions(tmp_path: Path) -> None:
     resumed: dict[str, Any] = {
         "run": "z", "path": "z", "manifest_sha256": "", "checksums_sha256": None,

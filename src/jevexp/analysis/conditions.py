@@ -53,22 +53,18 @@ def latency_warnings(runs: Sequence[FinishedRun], first: int, second: int) -> li
         second: index of the candidate.
     """
     baseline, candidate = runs[first].manifest, runs[second].manifest
+    kinds = [_described(run, "kind") for run in (runs[first], runs[second])]
     lines = list(
         _differing(
             ("concurrency", baseline.concurrency, candidate.concurrency),
             ("machines", baseline.software.platform, candidate.software.platform),
             ("hosts of the server", _host(runs[first]), _host(runs[second])),
-            *(
-                (what, _described(runs[first], key), _described(runs[second], key))
-                for what, key in _SERVER
-            ),
-            ("prompt caching", _prompt_caching(runs[first]), _prompt_caching(runs[second])),
-            *(
-                (what, _configured(runs[first], key), _configured(runs[second], key))
-                for what, key in _STARTED
-            ),
+            ("kinds of backend", *kinds),
         )
     )
+    # Two kinds describe themselves in different words.
+    if kinds[0] == kinds[1]:
+        lines.extend(_differing(*_settings_of_servers(runs[first], runs[second])))
     for side, index in (("baseline", first), ("candidate", second)):
         others = [
             other.manifest.run
@@ -81,6 +77,14 @@ def latency_warnings(runs: Sequence[FinishedRun], first: int, second: int) -> li
         if runs[index].manifest.resumed is not None:
             lines.append(f"the {side} was resumed: its seconds are from several sessions")
     return lines
+
+
+def _settings_of_servers(one: FinishedRun, other: FinishedRun) -> Iterator[tuple[str, Any, Any]]:
+    for what, key in _SERVER:
+        yield what, _described(one, key), _described(other, key)
+    yield "prompt caching", _prompt_caching(one), _prompt_caching(other)
+    for what, key in _STARTED:
+        yield what, _configured(one, key), _configured(other, key)
 
 
 def _differing(*found: tuple[str, Any, Any]) -> Iterator[str]:
