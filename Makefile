@@ -63,7 +63,7 @@ hammer: $(VENV)/.dev  ## many processes spend one cap and are killed at random; 
 simulations: $(VENV)/.dev  ## thousands of pairs of models with a known truth; the verdicts have to fit it
 	@$(BIN)/python -m bench.simulations
 
-scale: $(VENV)/.dev  ## a run of 100,000 tasks: time, memory, disk (about half an hour)
+scale: $(VENV)/.dev  ## a run of 100,000 tasks: time, memory, disk (some minutes)
 	@$(BIN)/python bench/scale.py 100000
 
 tamper: $(VENV)/.dev  ## change thousands of single bytes of a run; verify has to see each

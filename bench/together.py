@@ -19,7 +19,7 @@ PARTS: tuple[tuple[str, ...], ...] = (
     ("bench/ledger.py",),
     ("bench/concurrency.py",),
     ("bench/slots.py",),
-    ("bench/scale.py", "5000"),
+    ("bench/scale.py", "20000"),
     ("bench/compare.py",),
     ("bench/report.py",),
     ("-m", "bench.verify", "5000"),
