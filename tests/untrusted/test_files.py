@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from jevexp.untrusted.files import NotAFile, TooLong, numbered_lines, opened, read_document
+from jevexp.untrusted.files import (
+    NotAFile,
+    TooLong,
+    numbered_lines,
+    opened,
+    read_document,
+    whole_lines,
+)
 
 
 def test_a_file_is_read_as_a_whole(tmp_path: Path) -> None:
@@ -88,3 +95,8 @@ def test_a_line_may_be_as_long_as_said_and_no_longer() -> None:
     with pytest.raises(TooLong, match="longer than 4 bytes") as caught:
         next(lines)
     assert caught.value.line == 2
+
+
+def test_a_torn_last_line_is_no_whole_one() -> None:
+    assert list(whole_lines(io.BytesIO(b"one\n\ntwo"))) == [(1, b"one\n"), (2, b"\n")]
+    assert list(whole_lines(io.BytesIO(b"torn"))) == []

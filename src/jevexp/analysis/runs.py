@@ -82,7 +82,7 @@ def read_run(directory: RunDirectory, find_tasks: FindTasks) -> FinishedRun:
     if manifest.status is RunStatus.REFUSED:
         raise InputError(f"{directory.path}: was refused and holds no answers; leave it out")
     by_id: dict[str, Answer] = {}
-    for record in _records(directory):
+    for record in read_records(directory):
         if record.task_id in by_id:
             raise InputError(f"{directory.path}: task {record.task_id!r} has two records")
         by_id[record.task_id] = Answer.of(record)
@@ -92,11 +92,16 @@ def read_run(directory: RunDirectory, find_tasks: FindTasks) -> FinishedRun:
         raise InputError(f"{directory.path}: task {strangers[0]!r} has a record, not in the tasks")
     summary = directory.read_summary()
     if summary is None and found is not None:
-        summary = summarize(found, _records(directory))
+        summary = summarize(found, read_records(directory))
     return FinishedRun(directory.path, manifest, by_id, tasks, summary)
 
 
-def _records(directory: RunDirectory) -> Iterator[Record]:
+def read_records(directory: RunDirectory) -> Iterator[Record]:
+    """The records of a run, one after the other.
+
+    Raises:
+        InputError: they are not there, or one is damaged.
+    """
     try:
         yield from directory.records()
     except OSError as error:

@@ -1,17 +1,17 @@
 """`jevexp summarize`: compute a run's summary again from its results, and compare."""
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
+from jevexp.analysis.runs import read_records
 from jevexp.cli import tables
 from jevexp.cli.console import make_console, print_json
 from jevexp.datasets import load_dataset
-from jevexp.domain.record import Record
 from jevexp.domain.task import Task
 from jevexp.errors import InputError
 from jevexp.evidence import Manifest, RunDirectory
@@ -34,7 +34,7 @@ def main(argv: Sequence[str]) -> int:
     manifest = directory.read_manifest()
     harness = make_harness(_harness(arguments, manifest))
     tasks = _tasks(manifest)
-    records = _records(directory)
+    records = read_records(directory)
     try:
         summary = harness.summarize(tasks, records, ledger_charged_usd=manifest.ledger.charged_usd)
     except ValueError as error:
@@ -81,15 +81,6 @@ def _tasks(manifest: Manifest) -> Sequence[Task]:
             f"{manifest.dataset.dataset_hash}, found {loaded.dataset_hash}"
         )
     return loaded.tasks[: manifest.counts.requested]
-
-
-def _records(directory: RunDirectory) -> Iterator[Record]:
-    try:
-        yield from directory.records()
-    except OSError as error:
-        raise InputError(f"{error.filename}: {error.strerror}") from error
-    except ValueError as error:
-        raise InputError(str(error)) from error
 
 
 def _compare(console: Console, directory: RunDirectory, summary: dict[str, Any]) -> int:

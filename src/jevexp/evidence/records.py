@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from jevexp.domain.json import dumps, loads
 from jevexp.domain.record import Record
-from jevexp.untrusted.files import TooLong, numbered_lines, opened
+from jevexp.untrusted.files import TooLong, opened, whole_lines
 
 
 def lines(records: Sequence[Record]) -> bytes:
@@ -23,9 +23,7 @@ def read_records(path: Path) -> Iterator[Record]:
     """
     with opened(path, follow_links=False) as file:
         try:
-            for number, line in numbered_lines(file):
-                if not line.endswith(b"\n"):
-                    return
+            for number, line in whole_lines(file):
                 yield _record(line, f"{path}:{number}")
         except TooLong as error:
             raise ValueError(f"{path}:{error.line}: not a record: {error}") from error

@@ -12,7 +12,7 @@ from jevexp.evidence import Manifest, RunDirectory, RunStatus
 from jevexp.evidence.adoption import AdoptedAnswer
 from jevexp.evidence.directory import CHECKSUMS, LEDGER, RESULTS
 from jevexp.harness import FileLedger, LedgerError
-from jevexp.untrusted.files import numbered_lines, opened
+from jevexp.untrusted.files import opened, whole_lines
 
 _UPSTREAM = Path("upstream") / RESULTS
 
@@ -91,9 +91,7 @@ class Earlier:
         if not path.exists():
             return
         with opened(path, follow_links=False) as file:
-            for number, line in numbered_lines(file):
-                if not line.endswith(b"\n"):
-                    return
+            for number, line in whole_lines(file):
                 try:
                     fields = loads(line)
                     if not isinstance(fields["runtime"], dict):
@@ -111,9 +109,7 @@ class Earlier:
         if not path.exists():
             return
         with opened(path, follow_links=False) as file:
-            for number, line in numbered_lines(file):
-                if not line.endswith(b"\n"):
-                    return
+            for number, line in whole_lines(file):
                 try:
                     row = loads(line)
                     row["meta"]["task_id"] if row["event"] == "settle" else row["event"]

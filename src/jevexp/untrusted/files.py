@@ -99,5 +99,17 @@ def numbered_lines(stream: BinaryIO, *, most: int = MAX_LINE_BYTES) -> Iterator[
         yield number, raw
 
 
+def whole_lines(stream: BinaryIO, *, most: int = MAX_LINE_BYTES) -> Iterator[tuple[int, bytes]]:
+    r"""`numbered_lines` up to a last one without its `\n`, which a killed process leaves behind.
+
+    Raises:
+        TooLong: a line holds more than `most` bytes; names its number.
+    """
+    for number, line in numbered_lines(stream, most=most):
+        if not line.endswith(b"\n"):
+            return
+        yield number, line
+
+
 def _not_a_file(kind: int, path: Path) -> NotAFile:
     return NotAFile(0, f"expected a file, found {_KINDS.get(kind, 'none')}", str(path))

@@ -8,7 +8,7 @@ from typing import Any
 from jevexp.domain.json import loads
 from jevexp.evidence import RunStatus
 from jevexp.evidence.directory import CHECKSUMS, EARLY, MANIFEST, RESULTS
-from jevexp.untrusted.files import numbered_lines, opened, read_document
+from jevexp.untrusted.files import opened, read_document, whole_lines
 from jevexp.verification.check import Check
 from jevexp.verification.subject import Subject
 
@@ -70,6 +70,6 @@ def _digests(results: Path, wanted: set[str]) -> Iterator[tuple[str, str]]:
     if not results.exists():
         return
     with opened(results, follow_links=False) as file:
-        for _, line in numbered_lines(file):
-            if line.endswith(b"\n") and (task_id := loads(line)["task_id"]) in wanted:
+        for _, line in whole_lines(file):
+            if (task_id := loads(line)["task_id"]) in wanted:
                 yield task_id, hashlib.sha256(line).hexdigest()
