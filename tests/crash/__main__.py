@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.crash.child import Kill
 from tests.crash.fleet import PROCESSES, fleet
-from tests.crash.points import ONLY_RESUMED, POINTS, WHILE_TRACKING
+from tests.crash.points import NOTHING_TAKEN_OVER, POINTS, WHILE_TRACKING
 from tests.crash.trial import TASKS, Tally, kills, trial
 
 
@@ -54,7 +54,7 @@ def _again(random_: random.Random) -> Kill | None:
     chance = random_.random()
     if chance < 0.2:
         return Kill(after_s=random_.uniform(0.1, 0.6))
-    return Kill(random_.choice(ONLY_RESUMED)) if chance < 0.4 else None
+    return Kill(random_.choice(NOTHING_TAKEN_OVER)) if chance < 0.4 else None
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from jevexp.harness.ledger import file as ledger_file
 from jevexp.harness.ledger import own, rows
 from jevexp.tracking.tracker import MlflowTracker
 
+NO_RUN_YET = "before the first manifest"
 COPIED, TAKING_OVER = "while raw files are copied", "inside the adopted records"
 BEFORE_TRACKING = "before MLflow logs"
 WHILE_TRACKING = "while MLflow logs"
@@ -140,9 +141,11 @@ def while_mlflow_logs(count: Count) -> None:
 
 # Reached only by a run that resumes another one.
 ONLY_RESUMED = (COPIED, TAKING_OVER)
+# A resumed run that dies here holds none of the answers that it was to take over.
+NOTHING_TAKEN_OVER = (NO_RUN_YET, *ONLY_RESUMED)
 # In the order of a run. `True`: comes once a task; else once or a few times a run.
 POINTS: dict[str, tuple[Callable[[Count], None], bool]] = {
-    "before the first manifest": (lambda c: before(RunDirectory, "write_manifest", c), False),
+    NO_RUN_YET: (lambda c: before(RunDirectory, "write_manifest", c), False),
     "before the provider opens": (lambda c: before(Fake, "open", c), False),
     COPIED: (lambda c: before(os, "sync", c), False),
     TAKING_OVER: (lambda c: inside_file("/early.jsonl", c), False),

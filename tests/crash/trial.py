@@ -61,14 +61,16 @@ def _trial(folder: Path, kill: Kill, tally: Tally, thorough: bool, again: Kill |
         for session in range(MOST_SESSIONS):
             runs = run_directories(Path("outputs"))
             faults += _check_killed(runs[-1:], thorough)
-            if not (runs and (runs[-1] / MANIFEST).exists()):
-                # Killed before it was a run: nothing to resume, so it is run anew.
+            # A session that was killed before its first manifest holds nothing: the one before it
+            # is resumed once more, if there is one.
+            begun = [run for run in runs if (run / MANIFEST).exists()]
+            if not begun:
                 command = [*DEMO, "tracking=none", _place(session + 1)]
-            elif ended(runs[-1]):
-                faults += exported(runs[-1]) if kill.point in TRACKED else []
+            elif ended(begun[-1]):
+                faults += exported(begun[-1]) if kill.point in TRACKED else []
                 return faults + _whole(runs, log, tally, thorough)
             else:
-                command = [f"resume={runs[-1]}", "tracking=none", _place(session + 1)]
+                command = [f"resume={begun[-1]}", "tracking=none", _place(session + 1)]
             then = again if session == 0 else None
             status = start(command, log.path, then).wait(then)
             if then is not None and status < 0:

@@ -53,15 +53,30 @@ def test_a_run_whose_tasks_were_all_answered(desk: Desk) -> None:
     refused(desk, session, "every task was answered; there is nothing left to ask")
 
 
-def test_a_refused_run(desk: Desk) -> None:
-    class Absent(Named):
-        def open(self, log_directory: Path) -> "Absent":
-            raise InputError("no server")
+class Absent(Named):
+    """A provider whose server is down."""
 
+    def open(self, log_directory: Path) -> "Absent":
+        raise InputError("no server")
+
+
+def test_a_refused_run(desk: Desk) -> None:
     with desk.patch.context() as patch:
         patch.setattr("tests.resume.sessions.Named", Absent)
         session = desk.run(right)
     refused(desk, session, "was refused and asked nothing; run it again instead")
+
+
+def test_of_a_refused_session_the_run_before_it_is_resumed(desk: Desk, first: Session) -> None:
+    with desk.patch.context() as patch:
+        patch.setattr("tests.resume.sessions.Named", Absent)
+        session = desk.resume(first)
+    assert session.manifest.status is RunStatus.REFUSED
+    third = desk.resume(session)
+    assert third.manifest.resumed is not None
+    assert third.manifest.resumed.path == str(first.path)
+    assert third.manifest.resumed.adopted == order()[:2]
+    assert third.ids == order()
 
 
 def test_a_run_that_is_being_written(desk: Desk, first: Session) -> None:

@@ -10,7 +10,7 @@ from jevexp.cli.perform import console, perform, report
 from jevexp.cli.resume_sweep import resume_sweep
 from jevexp.cli.resumed_settings import resumed_settings
 from jevexp.errors import InputError
-from jevexp.evidence.directory import MANIFEST
+from jevexp.evidence.directory import MANIFEST, RESULTS
 from jevexp.resume import adopt, read_earlier
 
 RESUME = "resume="
@@ -32,6 +32,11 @@ def resume(parsed: Namespace) -> int:
         raise InputError("resume: takes its configuration from the run; leave the flags out")
     rest = [one for one in parsed.overrides if not one.startswith(RESUME)]
     path = Path(first.removeprefix(RESUME))
+    if (path / RESULTS).exists() and not (path / MANIFEST).exists():
+        raise InputError(
+            f"resume: {path}: was killed before it asked anything; if it went on with another "
+            "run, resume that one, which still holds every answer; else start it anew"
+        )
     if path.is_dir() and not (path / MANIFEST).exists():
         return resume_sweep(path, first, rest)
     return resume_run(path, rest)

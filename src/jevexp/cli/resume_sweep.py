@@ -35,6 +35,11 @@ class _Run:
         name = f"{self.number}-{one.dataset.name}-{one.model.name}-{one.backend.name}"
         return name + at_once(one.runner.concurrency)
 
+    @property
+    def goes_on_with(self) -> str | None:
+        """The directory whose answers it takes over."""
+        return self.plan.adoption.entry.path if self.plan and self.plan.adoption else None
+
 
 def resume_sweep(path: Path, given: str, overrides: list[str]) -> int:
     """Resume a sweep; everything is checked before anything is written.
@@ -64,6 +69,7 @@ def resume_sweep(path: Path, given: str, overrides: list[str]) -> int:
             PlannedRun(
                 config=run.settings.resolved(),
                 ended_in=str(run.ended_in.absolute()) if run.ended_in else None,
+                goes_on_with=run.goes_on_with,
             )
             for run in runs
         ],
@@ -105,7 +111,7 @@ def _planned(
 ) -> _Run:
     if planned.ended_in is not None:
         return _Run(number, settings, Path(planned.ended_in), None)
-    earlier = found.take(Settings.of(planned.config).config_hash)
+    earlier = found.take(Settings.of(planned.config).config_hash, planned.goes_on_with)
     if earlier is not None and _has_ended(earlier):
         return _Run(number, settings, earlier.path, None)
     plan = replace(experiment.plan(settings), charged_before_usd=charged_usd)
@@ -123,18 +129,30 @@ class _Found:
     """The runs that a sweep left behind, by the hash of their configuration."""
 
     def __init__(self, sweep: Path) -> None:
-        self._by_config: dict[str, list[Path]] = {}
+        self._by_config: dict[str, list[tuple[Path, str | None]]] = {}
         # Ten comes after nine.
         for path in sorted(sweep.glob(f"*/{MANIFEST}"), key=lambda one: (len(one.name), one)):
             manifest = RunDirectory(path.parent).read_manifest()
             if manifest.status is not RunStatus.REFUSED:
-                self._by_config.setdefault(manifest.config.sha256, []).append(path.parent)
+                resumed = manifest.resumed.path if manifest.resumed else None
+                runs = self._by_config.setdefault(manifest.config.sha256, [])
+                runs.append((path.parent, resumed))
 
-    def take(self, config_hash: str) -> Earlier | None:
+    def take(self, config_hash: str, goes_on_with: str | None) -> Earlier | None:
         """The next run with this configuration; None where none was started.
+
+        Args:
+            config_hash: of its configuration.
+            goes_on_with: the run that it was to go on with, which still holds the answers where
+                the sweep ended before it took them over.
 
         Raises:
             InputError: it is still being written.
         """
-        paths = self._by_config.get(config_hash)
-        return read_earlier(paths.pop(0), ended=True) if paths else None
+        runs = self._by_config.get(config_hash, [])
+        for run in runs:
+            path, resumed = run
+            if goes_on_with is None or resumed == goes_on_with:
+                runs.remove(run)
+                return read_earlier(path, ended=True)
+        return read_earlier(Path(goes_on_with), ended=True) if goes_on_with else None

@@ -17,12 +17,17 @@ SWEEP_FILE = "sweep.json"
 
 
 class PlannedRun(BaseModel):
-    """One run: its resolved configuration, and where it ended, if that was in an earlier sweep."""
+    """One run: its resolved configuration, and what an earlier sweep left of it.
+
+    `ended_in` is the directory in which the run ended, `goes_on_with` the one whose answers it is
+    to take over: until it has done so, they are nowhere else.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     config: dict[str, Any]
     ended_in: str | None = None
+    goes_on_with: str | None = None
 
 
 class SweepFile(BaseModel):

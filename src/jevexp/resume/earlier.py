@@ -136,8 +136,8 @@ def charged_in(ledger: Path) -> float:
 def read_earlier(path: Path, *, ended: bool = False) -> Earlier:
     """Read the run that is to be resumed.
 
-    One that was killed while it took over an earlier run's answers has asked nothing itself: then
-    it is that earlier run which is read.
+    One that was refused, or killed while it took over an earlier run's answers, has asked nothing
+    itself: then it is that earlier run which is read.
 
     Args:
         path: its directory.
@@ -153,10 +153,12 @@ def read_earlier(path: Path, *, ended: bool = False) -> Earlier:
     if directory.in_use:
         raise InputError(f"resume: {path}: a process is still writing it; wait, or stop that first")
     if manifest.status is RunStatus.REFUSED:
+        if manifest.resumed:
+            return read_earlier(Path(manifest.resumed.path), ended=ended)
         raise InputError(f"resume: {path}: was refused and asked nothing; run it again instead")
     if not ended and manifest.status is RunStatus.COMPLETE and (path / CHECKSUMS).exists():
         raise InputError(f"resume: {path}: is complete; there is nothing left to ask")
     earlier = Earlier(directory, manifest)
     if manifest.resumed and not earlier.took_over(manifest.resumed.adopted):
-        return read_earlier(Path(manifest.resumed.path))
+        return read_earlier(Path(manifest.resumed.path), ended=ended)
     return earlier
