@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from figures import figure
 
-from jevexp.domain.record import Record
-from jevexp.domain.task import Task
+from jevexp.core.record import Record
+from jevexp.core.task import Task
 from jevexp.harness import summarize
 
 

@@ -22,14 +22,14 @@ from rereading import RereadingLedger
 from sqlalchemy import insert, update
 from sqlalchemy.engine import make_url
 
-from jevexp.domain.decision import Decision, ProbsSource, Request
-from jevexp.domain.json import dumps
-from jevexp.domain.task import Task
-from jevexp.evidence import RunDirectory
+from jevexp.core.decision import Decision, ProbsSource, Request
+from jevexp.core.json import dumps
+from jevexp.core.task import Task
 from jevexp.harness import FileLedger, Ledger, Runner, Tariff
-from jevexp.harness.ledger import schema
-from jevexp.harness.ledger.database import DatabaseLedger
-from jevexp.harness.ledger.rows import cap_row, reserve_row, settle_row
+from jevexp.ledger import schema
+from jevexp.ledger.database import DatabaseLedger
+from jevexp.ledger.rows import cap_row, reserve_row, settle_row
+from jevexp.store import RunDirectory
 
 SIZES = (0, 1_000, 10_000, 100_000)
 ROUNDS = 3

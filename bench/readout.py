@@ -30,8 +30,8 @@ from rich.table import Table
 from jevexp.backends.llama_cpp import LlamaCpp
 from jevexp.backends.server.managed import ManagedServer
 from jevexp.backends.weights import find_weights
-from jevexp.domain.decision import Request
-from jevexp.domain.task import Kind, Question
+from jevexp.core.decision import Request
+from jevexp.core.task import Kind, Question
 from jevexp.errors import InputError
 from jevexp.settings import LlamaCppBackend, ModelIdentity
 

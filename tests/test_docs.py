@@ -8,10 +8,10 @@ import pytest
 
 from jevexp.analysis import comparison
 from jevexp.analysis.metric import Metric, Options
-from jevexp.domain.record import Record
-from jevexp.evidence import Manifest
+from jevexp.core.record import Record
 from jevexp.harness import summarize
 from jevexp.settings import Settings, field_names
+from jevexp.store import Manifest
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]

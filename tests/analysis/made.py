@@ -11,9 +11,9 @@ from jevexp.analysis.compare import compare
 from jevexp.analysis.comparison import Comparison
 from jevexp.analysis.metric import Options
 from jevexp.analysis.runs import Answer, FinishedRun, read_run
+from jevexp.core.record import Record
+from jevexp.core.task import Task
 from jevexp.datasets.load import load_tasks
-from jevexp.domain.record import Record
-from jevexp.domain.task import Task
 from jevexp.harness import summarize
 from tests.support.runs import WEIGHTS, make_run, manifest, noul_tasks, record
 

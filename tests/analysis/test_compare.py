@@ -10,8 +10,8 @@ from jevexp.analysis.comparison import PairResult
 from jevexp.analysis.metric import Metric, Options
 from jevexp.analysis.runs import FinishedRun, read_run
 from jevexp.analysis.statistics.verdict import Verdict
-from jevexp.evidence import RunDirectory
 from jevexp.harness import summarize
+from jevexp.store import RunDirectory
 from tests.analysis.made import counts, finished, grouped_tasks
 from tests.support.runs import make_run, noul_tasks
 

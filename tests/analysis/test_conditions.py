@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from jevexp.analysis.conditions import latency_warnings, remarks
-from jevexp.evidence import RunStatus
+from jevexp.store import RunStatus
 from tests.analysis.made import finished
 from tests.support.runs import manifest, noul_tasks
 

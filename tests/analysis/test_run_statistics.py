@@ -9,8 +9,8 @@ from jevexp.analysis.compare import compare, describe
 from jevexp.analysis.metric import Options
 from jevexp.analysis.runs import read_run
 from jevexp.analysis.statistics.proportions import wilson
-from jevexp.evidence import RunDirectory
 from jevexp.harness import summarize
+from jevexp.store import RunDirectory
 from tests.analysis.made import counts, finished, grouped_tasks
 from tests.support.runs import make_run, manifest, noul_tasks
 

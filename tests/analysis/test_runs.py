@@ -6,7 +6,7 @@ import pytest
 
 from jevexp.analysis.runs import check_comparable, read_run
 from jevexp.errors import InputError
-from jevexp.evidence import RunStatus
+from jevexp.store import RunStatus
 from tests.analysis.made import counts, finished
 from tests.support.runs import make_run, manifest, noul_tasks
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from jevexp.backends.factory import make_backend
 from jevexp.backends.fake import Fake, answer_key
-from jevexp.domain.decision import Decision, Request
-from jevexp.domain.task import Question, Task
+from jevexp.core.decision import Decision, Request
+from jevexp.core.task import Question, Task
 from jevexp.errors import InputError
 from jevexp.settings import FakeBackend, ModelIdentity
 from tests.support.tasks import scored_tasks, task

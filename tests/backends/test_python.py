@@ -8,7 +8,7 @@ import pytest
 
 from jevexp.backends.protocol import Backend, Estimates, Prepares
 from jevexp.backends.python_factory import make_python
-from jevexp.domain.decision import Decision, ProbsSource, Request
+from jevexp.core.decision import Decision, ProbsSource, Request
 from jevexp.errors import InputError
 from jevexp.settings import PythonBackend
 from tests.support.cli import jevexp, only_run
@@ -72,7 +72,7 @@ def test_a_plain_function_is_enough() -> None:
 
 def test_a_function_may_return_a_whole_decision(here: Path) -> None:
     (here / "whole_decision.py").write_text(
-        "from jevexp.domain.decision import Decision\n"
+        "from jevexp.core.decision import Decision\n"
         "def make():\n"
         "    return lambda request: Decision(ok=False, model='x', error='too_hard')\n"
     )

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from jevexp.backends.replay import Replay
-from jevexp.domain.decision import Decision, ProbsSource, Request
-from jevexp.domain.record import Record
-from jevexp.domain.task import Task
+from jevexp.core.decision import Decision, ProbsSource, Request
+from jevexp.core.record import Record
+from jevexp.core.task import Task
 from jevexp.errors import InputError
 from tests.harness.test_conformance import SCENARIOS, TASKS, FakeClock, Scripted
 from tests.support.cli import jevexp, only_run
@@ -191,7 +191,7 @@ def test_a_file_that_is_gone_is_refused(source: Path) -> None:
 
 
 def seal_again(source: Path) -> None:
-    from jevexp.evidence import RunDirectory
+    from jevexp.store import RunDirectory
 
     (source / "checksums.sha256").unlink()
     RunDirectory(source).seal()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jevexp.backends.replay import Replay
-from jevexp.domain.decision import Decision, ProbsSource, Request
+from jevexp.core.decision import Decision, ProbsSource, Request
 from jevexp.errors import InputError
 from tests.support.replays import replay_settings, write_answers
 from tests.support.tasks import task

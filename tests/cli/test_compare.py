@@ -8,7 +8,7 @@ import pytest
 
 from jevexp.cli.compare import main
 from jevexp.errors import InputError
-from jevexp.evidence import RunStatus
+from jevexp.store import RunStatus
 from tests.analysis.made import counts
 from tests.support.cli import jevexp
 from tests.support.runs import make_run, noul_tasks

@@ -22,8 +22,8 @@ from jevexp.backends.python_factory import make_python
 from jevexp.backends.replay import Replay
 from jevexp.backends.server.managed import ManagedServer
 from jevexp.backends.systemone import SystemOne
-from jevexp.domain.decision import Request
-from jevexp.domain.task import Task
+from jevexp.core.decision import Request
+from jevexp.core.task import Task
 from jevexp.settings import FakeBackend, PythonBackend
 from tests.contract.questions import TASKS
 from tests.support.bridge import judgevet_backend, need_bridge

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from jevexp.domain.task import Task
+from jevexp.core.task import Task
 from tests.support.tasks import task
 
 

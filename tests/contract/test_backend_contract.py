@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from jevexp.backends.protocol import Backend, Concurrent, check_concurrency
-from jevexp.domain.decision import Decision, ProbsSource, Request
-from jevexp.domain.json import dumps, loads, representable
-from jevexp.domain.task import Task
+from jevexp.core.decision import Decision, ProbsSource, Request
+from jevexp.core.json import dumps, loads, representable
+from jevexp.core.task import Task
 from jevexp.errors import InputError
 from jevexp.harness import score
 from tests.contract.backends import BACKENDS, Factory

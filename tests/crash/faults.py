@@ -10,8 +10,8 @@ from itertools import count
 from pathlib import Path
 
 from jevexp.backends.fake import Fake
-from jevexp.evidence import journal
 from jevexp.harness import FileLedger, Runner
+from jevexp.run import journal
 from tests.crash.points import Count
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jevexp.cli.main import main
-from jevexp.evidence import RunDirectory
+from jevexp.store import RunDirectory
 from jevexp.verification import State, verify_run
 from tests.crash.child import Log
 

@@ -10,14 +10,14 @@ from typing import Any, NoReturn
 
 from jevexp.backends.fake import Fake
 from jevexp.backends.llama_cpp import LlamaCpp
-from jevexp.domain.decision import Request
-from jevexp.domain.json import dumps
-from jevexp.evidence import RunDirectory, directory, early, files
-from jevexp.evidence.pending import Pending
-from jevexp.experiment import running
+from jevexp.core.decision import Request
+from jevexp.core.json import dumps
 from jevexp.harness import FileLedger
-from jevexp.harness.ledger import file as ledger_file
-from jevexp.harness.ledger import own, rows
+from jevexp.ledger import file as ledger_file
+from jevexp.ledger import own, rows
+from jevexp.run import running
+from jevexp.store import RunDirectory, directory, early, files
+from jevexp.store.pending import Pending
 from jevexp.tracking.tracker import MlflowTracker
 
 NO_RUN_YET = "before the first manifest"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jevexp.cli.main import main
-from jevexp.evidence import RunDirectory, RunStatus
+from jevexp.store import RunDirectory, RunStatus
 from jevexp.verification import State, verify_run
 from tests.crash import faults
 from tests.crash.child import start

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jevexp.cli.main import main
-from jevexp.evidence import RunDirectory
+from jevexp.store import RunDirectory
 from tests.crash.child import Kill, Log, start
 from tests.crash.fleet import fleet
 from tests.crash.points import NO_RUN_YET, NOTHING_TAKEN_OVER, POINTS

@@ -7,8 +7,8 @@ from contextlib import chdir
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from jevexp.evidence import RunDirectory, RunStatus
-from jevexp.evidence.directory import CHECKSUMS, MANIFEST
+from jevexp.store import RunDirectory, RunStatus
+from jevexp.store.directory import CHECKSUMS, MANIFEST
 from tests.crash.child import NAMES, Kill, Log, start
 from tests.crash.oracle import books, exported, reads_cleanly, run_directories, union, verified
 from tests.crash.points import BEFORE_TRACKING, ONLY_RESUMED, POINTS, WHILE_TRACKING

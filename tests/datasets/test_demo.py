@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from omegaconf import OmegaConf
 
+from jevexp.core.json import dumps
+from jevexp.core.task import GOLD_KEYS, Kind, Task
 from jevexp.datasets import LoadedDataset, LoadedFile, load_dataset
-from jevexp.domain.json import dumps
-from jevexp.domain.task import GOLD_KEYS, Kind, Task
 from jevexp.settings import Dataset
 
 CONF = Path(__file__).parents[2] / "conf" / "dataset" / "demo.yaml"

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jevexp.core.task import Task
 from jevexp.datasets import dataset_hash, load_tasks
-from jevexp.domain.task import Task
 from jevexp.errors import InputError
 from jevexp.untrusted.files import MAX_LINE_BYTES
 

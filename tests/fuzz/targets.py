@@ -25,15 +25,15 @@ from jevexp.backends.replay.run import read_run
 from jevexp.backends.systemone import SystemOne
 from jevexp.cli.compose import compose_command
 from jevexp.cli.main import main
+from jevexp.core.decision import Decision, Request
+from jevexp.core.json import dumps, loads, representable
+from jevexp.core.task import Task
 from jevexp.datasets import dataset_hash, load_tasks
-from jevexp.domain.decision import Decision, Request
-from jevexp.domain.json import dumps, loads, representable
-from jevexp.domain.task import Task
 from jevexp.errors import InputError
-from jevexp.evidence import RunDirectory
 from jevexp.harness import score
-from jevexp.harness.ledger import FileLedger, LedgerError
 from jevexp.identity import model_config, observe
+from jevexp.ledger import FileLedger, LedgerError
+from jevexp.store import RunDirectory
 from jevexp.tracking import content
 from jevexp.tracking.additions import NOTHING
 from jevexp.untrusted.text import is_printable

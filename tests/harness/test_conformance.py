@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from jevexp.domain.decision import Decision, ProbsSource, Request
-from jevexp.domain.record import Record
-from jevexp.domain.task import Task
-from jevexp.evidence import RunDirectory
+from jevexp.core.decision import Decision, ProbsSource, Request
+from jevexp.core.record import Record
+from jevexp.core.task import Task
 from jevexp.harness import FileLedger, Runner, RunOutcome, StopReason, Tariff, summarize
+from jevexp.store import RunDirectory
 
 VECTORS = Path(__file__).parents[1] / "conformance"
 SCENARIOS: list[dict[str, Any]] = json.loads((VECTORS / "scenarios.json").read_text())["scenarios"]

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from jevexp.domain.decision import Decision, Request
-from jevexp.domain.record import Record
-from jevexp.evidence import RunDirectory
+from jevexp.core.decision import Decision, Request
+from jevexp.core.record import Record
 from jevexp.harness import FileLedger, Runner, RunOutcome, Tariff
 from jevexp.harness.interrupts import Interrupted, Interrupts
+from jevexp.store import RunDirectory
 from tests.support.provider import Provider
 from tests.support.tasks import answer, task
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from jevexp.domain.record import Record
-from jevexp.domain.task import Task
+from jevexp.core.record import Record
+from jevexp.core.task import Task
 from jevexp.harness import summarize
 
 SHARED = Path(os.environ.get("JEVEXP_SHARED") or Path(__file__).parents[3] / "shared")

@@ -12,11 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jevexp.backends.protocol import Backend
-from jevexp.domain.decision import Decision, Request
-from jevexp.domain.json import MAX_DEPTH
-from jevexp.domain.record import Record
-from jevexp.domain.task import Task
-from jevexp.evidence import RunDirectory
+from jevexp.core.decision import Decision, Request
+from jevexp.core.json import MAX_DEPTH
+from jevexp.core.record import Record
+from jevexp.core.task import Task
 from jevexp.harness import (
     FileLedger,
     LedgerError,
@@ -26,6 +25,7 @@ from jevexp.harness import (
     StopReason,
     Tariff,
 )
+from jevexp.store import RunDirectory
 from tests.support.provider import Estimating, Preparing, Provider
 from tests.support.tasks import answer, failure, fields, kinds, task
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jevexp.domain.decision import ProbsSource
-from jevexp.domain.task import Kind, Task
+from jevexp.core.decision import ProbsSource
+from jevexp.core.task import Kind, Task
 from jevexp.harness import Verdict, score
 from jevexp.harness.scoring import RESCALE_TOLERANCE, STRICT_TOLERANCE, argmax, expected_level
 from tests.support.tasks import (

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jevexp.domain.record import Record
-from jevexp.domain.task import Task
+from jevexp.core.record import Record
+from jevexp.core.task import Task
 from jevexp.harness import score, summarize
 from jevexp.harness.groups import percentile
 from tests.support.tasks import answer, distributions, failure, record, scored_tasks, task

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jevexp.domain.json import dumps
+from jevexp.core.json import dumps
 from jevexp.identity import Fingerprint, fingerprint, observe, reconcile
 from jevexp.settings import ModelIdentity
 from tests.identity import gguf_bytes

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from jevexp.domain.ftype import Ftype, claimed_ftype, ftype_names, ftype_of
+from jevexp.core.ftype import Ftype, claimed_ftype, ftype_names, ftype_of
 from jevexp.errors import InputError
 from jevexp.settings import Quantization
 from tests.support.compose import compose

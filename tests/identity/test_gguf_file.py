@@ -6,7 +6,7 @@ import gguf
 import pytest
 
 from jevexp.backends.weights import find_weights
-from jevexp.domain.ftype import Ftype
+from jevexp.core.ftype import Ftype
 from jevexp.identity import GgufHeader, WeightsError, read_header
 from tests.identity import gguf_bytes
 from tests.support.compose import compose

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jevexp.domain.json import dumps
+from jevexp.core.json import dumps
 from jevexp.identity import (
     IdentityReport,
     Level,

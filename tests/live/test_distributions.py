@@ -8,7 +8,7 @@ from jevexp.backends.candidates import Candidates
 from jevexp.backends.llama_cpp.tokens import LlamaTokenizer
 from jevexp.backends.prompt import message
 from jevexp.backends.transport import Transport
-from jevexp.domain.decision import Decision, Request
+from jevexp.core.decision import Decision, Request
 from tests.live.conftest import Live
 from tests.support.llama import choice, noul, score
 

@@ -14,8 +14,8 @@ from jevexp.backends.judgevet import Judgevet
 from jevexp.backends.server.command import CommandServer
 from jevexp.backends.server.managed import ManagedServer
 from jevexp.backends.weights import find_weights
-from jevexp.domain.decision import Request
-from jevexp.domain.task import Task
+from jevexp.core.decision import Request
+from jevexp.core.task import Task
 from jevexp.errors import InputError
 from tests.support.bridge import judgevet_backend, need_bridge
 from tests.support.cli import jevexp, only_run

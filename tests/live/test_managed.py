@@ -13,7 +13,7 @@ import pytest
 
 from jevexp.backends.llama_cpp import LlamaCpp
 from jevexp.backends.server.process import LOG_NAME
-from jevexp.domain.decision import Decision
+from jevexp.core.decision import Decision
 from jevexp.errors import InputError
 from tests.support.llama import backend_settings, model_identity, noul
 

@@ -10,9 +10,9 @@ import pytest
 
 import jevexp.datasets
 from jevexp.backends.openai import OpenAIChat, OpenAILogprobs
+from jevexp.core.decision import ProbsSource, Request
+from jevexp.core.task import Task
 from jevexp.datasets import load_tasks
-from jevexp.domain.decision import ProbsSource, Request
-from jevexp.domain.task import Task
 from jevexp.harness import score as scored
 from tests.live.conftest import Live
 from tests.support.llama import choice, model_identity, noul, score

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from jevexp.cli.main import main
-from jevexp.domain.record import Record
-from jevexp.evidence import RunDirectory
+from jevexp.core.record import Record
+from jevexp.store import RunDirectory
 from jevexp.verification import State, verify_run
 from tests.crash.child import Kill, start
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from jevexp.backends.systemone import SystemOne
-from jevexp.domain.record import Record
-from jevexp.evidence import RunDirectory
+from jevexp.core.record import Record
 from jevexp.harness import FileLedger, Runner, StopReason, Tariff
+from jevexp.store import RunDirectory
 from tests.contract.questions import described, levels
 from tests.support.cli import jevexp, only_run
 from tests.support.systemone import settings

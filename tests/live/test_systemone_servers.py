@@ -10,7 +10,7 @@ import pytest
 from jevexp.backends.server.command import CommandServer
 from jevexp.backends.systemone import SystemOne
 from jevexp.backends.weights import find_weights
-from jevexp.domain.decision import Request
+from jevexp.core.decision import Request
 from jevexp.errors import InputError
 from tests.backends.systemone.conftest import TASKS
 from tests.live.conftest import GEMMA

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from jevexp import experiment
-from jevexp.domain.record import Record
+from jevexp import run as experiment
+from jevexp.core.record import Record
 from tests.support.compose import compose
 
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from jevexp.domain.decision import Request
-from jevexp.domain.task import Question
+from jevexp.core.decision import Request
+from jevexp.core.task import Question
 from jevexp.settings import LlamaCppBackend, ModelIdentity
 
 STATE = "The parcel came a week late, and the box was crushed."

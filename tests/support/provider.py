@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from jevexp.domain.decision import Decision, Request
+from jevexp.core.decision import Decision, Request
 
 Step = Decision | BaseException | Callable[[Request], Decision]
 

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from jevexp.backends.protocol import Backend
-from jevexp.domain.decision import Request
-from jevexp.domain.record import Record
-from jevexp.domain.task import Task
-from jevexp.evidence import RunDirectory
+from jevexp.core.decision import Request
+from jevexp.core.record import Record
+from jevexp.core.task import Task
 from jevexp.harness import FileLedger, Runner, Tariff
 from jevexp.settings import ReplayBackend
+from jevexp.store import RunDirectory
 from tests.support.runs import manifest
 
 

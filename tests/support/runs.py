@@ -4,12 +4,12 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from jevexp.domain.record import Record
-from jevexp.domain.task import Task
-from jevexp.evidence import Manifest, RunDirectory, RunStatus
-from jevexp.evidence.directory import LOG
+from jevexp.core.record import Record
+from jevexp.core.task import Task
 from jevexp.harness import summarize
 from jevexp.settings import Tracking
+from jevexp.store import Manifest, RunDirectory, RunStatus
+from jevexp.store.directory import LOG
 
 STARTED = "2026-03-01T10:00:00.000Z"
 FINISHED = "2026-03-01T10:00:30.500Z"

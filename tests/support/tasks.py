@@ -5,9 +5,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from jevexp.domain.decision import Decision, ProbsSource
-from jevexp.domain.record import Record
-from jevexp.domain.task import Task
+from jevexp.core.decision import Decision, ProbsSource
+from jevexp.core.record import Record
+from jevexp.core.task import Task
 
 LABELS = ("billing", "Account Access", "shipping")
 LEVELS = ("poor", "fair", "good", "excellent")

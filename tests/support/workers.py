@@ -4,8 +4,8 @@ import multiprocessing
 from collections.abc import Sequence
 from pathlib import Path
 
-from jevexp.evidence import RunDirectory
 from jevexp.settings import Tracking
+from jevexp.store import RunDirectory
 from jevexp.tracking.protocol import TrackingError
 from jevexp.tracking.tracker import MlflowTracker
 from tests.support.runs import noul_tasks

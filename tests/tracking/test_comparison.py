@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jevexp.evidence import RunDirectory
+from jevexp.store import RunDirectory
 from jevexp.tracking import Change, SweepComparison, TrackingError
 from jevexp.tracking.tracker import MlflowTracker
 from tests.support.runs import DATASET_HASH, make_run, noul_tasks

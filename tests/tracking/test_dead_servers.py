@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jevexp.evidence import RunDirectory
+from jevexp.store import RunDirectory
 from jevexp.tracking import TrackingError
 from jevexp.tracking.tracker import MlflowTracker
 from tests.support.ports import free_port

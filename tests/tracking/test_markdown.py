@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jevexp.evidence import Manifest
+from jevexp.store import Manifest
 from jevexp.tracking.additions import no_intervals
 from jevexp.tracking.markdown import code, plain
 from jevexp.tracking.note import note

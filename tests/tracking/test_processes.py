@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jevexp.evidence import RunDirectory
+from jevexp.store import RunDirectory
 from jevexp.tracking.conversation import conversation
 from jevexp.tracking.protocol import TrackingError
 from jevexp.tracking.tracker import MlflowTracker

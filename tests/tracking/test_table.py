@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from jevexp.domain.record import Record
-from jevexp.domain.task import Task
+from jevexp.core.record import Record
+from jevexp.core.task import Task
 from jevexp.tracking.table import met, per_task
 from tests.support.runs import failure, noul_tasks, record, wrong
 

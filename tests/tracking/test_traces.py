@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from jevexp.evidence import RunDirectory, RunStatus
 from jevexp.harness import summarize
+from jevexp.store import RunDirectory, RunStatus
 from jevexp.tracking import Change, TrackedRun, TrackingError
 from jevexp.tracking.conversation import conversation
 from tests.support.runs import failure, make_run, manifest, noul_tasks

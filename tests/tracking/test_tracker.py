@@ -9,8 +9,8 @@ from urllib.request import url2pathname
 
 import pytest
 
-from jevexp.evidence import RunDirectory, RunStatus
 from jevexp.harness import summarize
+from jevexp.store import RunDirectory, RunStatus
 from jevexp.tracking import Change, TrackingError
 from jevexp.tracking.tracker import MlflowTracker
 from tests.support.runs import (

@@ -12,8 +12,8 @@ from jevexp.backends.replay.answers import read_answers
 from jevexp.backends.replay.checksums import verify
 from jevexp.datasets import load_tasks
 from jevexp.errors import InputError
-from jevexp.evidence import RunDirectory
-from jevexp.harness.ledger import FileLedger, LedgerError
+from jevexp.ledger import FileLedger, LedgerError
+from jevexp.store import RunDirectory
 from tests.support.memory import peak_bytes
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from jevexp.evidence.directory import RESULTS
+from jevexp.store.directory import RESULTS
 from jevexp.verification import State, verify_run
 from tests.support.forgery import lines, reseal, write_lines
 from tests.support.in_process import run_here

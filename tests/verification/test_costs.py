@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from jevexp.domain.decision import Decision, Request
-from jevexp.evidence.directory import LEDGER, MANIFEST, RESULTS
+from jevexp.core.decision import Decision, Request
+from jevexp.store.directory import LEDGER, MANIFEST, RESULTS
 from jevexp.verification import Result, verify_run
 from tests.support.forgery import edit, edit_line, lines, reseal
 from tests.support.in_process import run_here

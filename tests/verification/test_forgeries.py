@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jevexp.evidence.directory import LEDGER, MANIFEST, RESULTS, SUMMARY
+from jevexp.store.directory import LEDGER, MANIFEST, RESULTS, SUMMARY
 from jevexp.verification import Result, State, verify_run
 from tests.support.forgery import (
     edit,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jevexp.evidence.directory import CHECKSUMS, LEDGER, MANIFEST, RESULTS, SUMMARY
+from jevexp.store.directory import CHECKSUMS, LEDGER, MANIFEST, RESULTS, SUMMARY
 from jevexp.verification import Result, State, verify_run
 from tests.support.cli import jevexp, only_run, start
 from tests.support.forgery import edit, lines, raw_file, reseal, write_lines

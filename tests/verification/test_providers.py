@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from jevexp.evidence.directory import RESULTS
+from jevexp.store.directory import RESULTS
 from jevexp.verification import Report, State, verify_run
 from tests.support.forgery import edit_raw, lines, reseal
 from tests.support.in_process import run_here

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jevexp.analysis.runs import Answer, FinishedRun
-from jevexp.domain.task import Kind, Task
+from jevexp.core.task import Kind, Task
 from jevexp.harness.groups import Scored, brier, ordinal_error
 
 if TYPE_CHECKING:

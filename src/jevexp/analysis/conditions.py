@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from jevexp.analysis.runs import FinishedRun
-from jevexp.evidence import Manifest, RunStatus
+from jevexp.store import Manifest, RunStatus
 
 # What a server says of itself that changes how long an answer takes.
 _SERVER = (

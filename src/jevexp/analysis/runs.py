@@ -6,11 +6,11 @@ from pathlib import Path
 from sys import intern
 from typing import Any, Self
 
-from jevexp.domain.record import Record
-from jevexp.domain.task import Task
+from jevexp.core.record import Record
+from jevexp.core.task import Task
 from jevexp.errors import InputError
-from jevexp.evidence import Manifest, RunDirectory, RunStatus
 from jevexp.harness import summarize
+from jevexp.store import Manifest, RunDirectory, RunStatus
 
 FindTasks = Callable[[Manifest], Sequence[Task] | None]
 

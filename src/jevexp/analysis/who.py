@@ -5,9 +5,9 @@ from typing import Any
 
 from jevexp.analysis.comparison import IdentityField
 from jevexp.analysis.runs import FinishedRun
-from jevexp.evidence import Manifest
-from jevexp.evidence.overrides import differing_overrides
 from jevexp.identity import shown
+from jevexp.store import Manifest
+from jevexp.store.overrides import differing_overrides
 
 # A longer one would be cut in plots and tables.
 _LONGEST_LABEL = 32

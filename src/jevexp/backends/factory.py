@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from jevexp.backends.protocol import Backend
-from jevexp.domain.task import Task
+from jevexp.core.task import Task
 from jevexp.settings import (
     AnyBackend,
     FakeBackend,

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from jevexp.domain.decision import Decision, Request
-from jevexp.domain.json import dumps, loads
-from jevexp.domain.task import Task
+from jevexp.core.decision import Decision, Request
+from jevexp.core.json import dumps, loads
+from jevexp.core.task import Task
 from jevexp.errors import InputError
 from jevexp.settings import FakeBackend
 from jevexp.untrusted.files import read_document

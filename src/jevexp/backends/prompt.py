@@ -4,9 +4,9 @@ import string
 from dataclasses import dataclass
 from typing import Any
 
-from jevexp.domain.decision import Request
-from jevexp.domain.json import dumps
-from jevexp.domain.task import Kind, Question
+from jevexp.core.decision import Request
+from jevexp.core.json import dumps
+from jevexp.core.task import Kind, Question
 
 # Goes up with every change that moves a single byte of a prompt.
 PROMPT_VERSION = "1"

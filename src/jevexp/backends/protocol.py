@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, Protocol, Self, runtime_checkable
 
-from jevexp.domain.decision import Decision, Request
+from jevexp.core.decision import Decision, Request
 from jevexp.errors import InputError
 
 

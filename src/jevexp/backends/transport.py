@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import httpx
 
-from jevexp.domain.json import dumps, loads
+from jevexp.core.json import dumps, loads
 from jevexp.settings.http import is_loopback
 from jevexp.untrusted.deadline import Deadline
 

@@ -9,9 +9,9 @@ from jevexp.analysis.comparison import Comparison
 from jevexp.analysis.metric import Options
 from jevexp.analysis.page.write import PAGE, Place, write_report
 from jevexp.analysis.runs import FinishedRun, read_run
-from jevexp.domain.task import Task
+from jevexp.core.task import Task
 from jevexp.errors import InputError
-from jevexp.evidence import RunDirectory
+from jevexp.store import RunDirectory
 from jevexp.tracking import Additions, Intervals
 
 

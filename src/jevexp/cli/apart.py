@@ -18,10 +18,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from jevexp import experiment
+from jevexp import run as experiment
 from jevexp.backends.server.lifeline import die_with, parent_to_name, wait_for_end_of_input
 from jevexp.cli.perform import console, perform
-from jevexp.domain.json import dumps
+from jevexp.core.json import dumps
 from jevexp.harness.interrupts import Interrupted
 from jevexp.settings import Settings
 

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from jevexp import experiment
+from jevexp import run as experiment
 from jevexp.backends.factory import make_backend
 from jevexp.backends.protocol import Backend
 from jevexp.cli.arguments import overrides_of
@@ -18,8 +18,8 @@ from jevexp.cli.identity_view import identity_lines, identity_table
 from jevexp.cli.paths import check_paths
 from jevexp.cli.plan import estimate
 from jevexp.cli.report import STRAY_MASS
-from jevexp.domain.decision import Decision, Request
-from jevexp.domain.task import Kind, Task
+from jevexp.core.decision import Decision, Request
+from jevexp.core.task import Kind, Task
 from jevexp.errors import InputError
 from jevexp.harness import score
 from jevexp.identity import Verdict

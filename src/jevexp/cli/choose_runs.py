@@ -10,10 +10,10 @@ from jevexp.analysis.runs import FinishedRun, read_run
 from jevexp.cli.console import make_console
 from jevexp.cli.on_disk import planned_tasks, run_directories
 from jevexp.cli.tracked import TrackedRuns, add_where, run_id_of
-from jevexp.domain.json import dumps
-from jevexp.domain.task import Task
+from jevexp.core.json import dumps
+from jevexp.core.task import Task
 from jevexp.errors import InputError
-from jevexp.evidence import Manifest, RunDirectory, RunStatus
+from jevexp.store import Manifest, RunDirectory, RunStatus
 
 
 def add_runs(parser: ArgumentParser) -> None:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from io import TextIOWrapper
 from typing import IO, Any, cast
 
-from jevexp.domain.json import JSON, dumps
+from jevexp.core.json import JSON, dumps
 from jevexp.untrusted.console import SafeConsole
 from jevexp.untrusted.text import printable_json
 

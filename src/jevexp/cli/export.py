@@ -14,8 +14,8 @@ from jevexp.cli.on_disk import planned_tasks, run_directories
 from jevexp.cli.sweep_comparison import log_sweep_comparison
 from jevexp.cli.tracked import add_login, export_options, login_fields
 from jevexp.errors import InputError
-from jevexp.evidence import Manifest, RunDirectory, RunStatus
 from jevexp.settings import Tracking
+from jevexp.store import Manifest, RunDirectory, RunStatus
 from jevexp.tracking import TrackedRun, Tracker, TrackingError, make_tracker
 
 

@@ -14,8 +14,8 @@ from jevexp.cli.conf import conf_dir
 from jevexp.cli.console import make_console
 from jevexp.cli.identity_view import observed_table
 from jevexp.errors import InputError
-from jevexp.evidence.files import write_new
 from jevexp.identity import Observed, model_config, observe
+from jevexp.store.files import write_new
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 

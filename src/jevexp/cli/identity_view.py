@@ -8,8 +8,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from jevexp.evidence import Manifest
 from jevexp.identity import Observed, shown, table_rows
+from jevexp.store import Manifest
 
 _STYLE = {
     "confirmed": "green",

@@ -3,8 +3,8 @@
 import time
 from pathlib import Path
 
-from jevexp.evidence import RunDirectory
-from jevexp.evidence.directory import CHECKSUMS
+from jevexp.store import RunDirectory
+from jevexp.store.directory import CHECKSUMS
 
 # Longer than a started process needs until it has its directory.
 _QUIET_S = 10.0

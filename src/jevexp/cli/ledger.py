@@ -11,14 +11,14 @@ from rich.prompt import Confirm
 
 from jevexp.cli.console import make_console, print_json
 from jevexp.cli.ledger_view import as_json, overview, table
-from jevexp.domain.json import dumps
+from jevexp.core.json import dumps
 from jevexp.errors import InputError
-from jevexp.evidence.directory import LEDGER, MANIFEST, RunDirectory
 from jevexp.harness import FilePlace, LedgerError, Place, database_place
-from jevexp.harness.ledger.protocol import ReadableLedger
-from jevexp.harness.ledger.statement import Open, statement
+from jevexp.ledger.protocol import ReadableLedger
+from jevexp.ledger.statement import Open, statement
 from jevexp.settings import check_ledger_url
 from jevexp.settings.base import EnvironmentVariable, Model
+from jevexp.store.directory import LEDGER, MANIFEST, RunDirectory
 from jevexp.untrusted.text import printable_json
 
 # What a settlement says that a person made in place of a process that is gone.

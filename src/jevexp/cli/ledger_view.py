@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from jevexp.harness.ledger.statement import Open, Statement
+from jevexp.ledger.statement import Open, Statement
 
 _ALIVE = {True: "alive", False: "dead", None: "not known"}
 _STYLE = {True: "green", False: "red", None: ""}

@@ -12,8 +12,8 @@ from rich.text import Text
 from jevexp.cli import tables
 from jevexp.cli.console import make_console
 from jevexp.errors import InputError
-from jevexp.evidence import Manifest, RunDirectory, RunStatus
-from jevexp.evidence.directory import MANIFEST
+from jevexp.store import Manifest, RunDirectory, RunStatus
+from jevexp.store.directory import MANIFEST
 
 # Where Hydra puts a run, and a run of a sweep; see conf/hydra/default.yaml.
 _PLACES = (f"*/*/{MANIFEST}", f"sweeps/*/*/*/{MANIFEST}")

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from jevexp.core.task import Task
 from jevexp.datasets import load_dataset
-from jevexp.domain.task import Task
 from jevexp.errors import InputError
-from jevexp.evidence import Manifest, RunDirectory
-from jevexp.evidence.directory import MANIFEST
 from jevexp.settings import Dataset
+from jevexp.store import Manifest, RunDirectory
+from jevexp.store.directory import MANIFEST
 
 
 def run_directories(path: Path) -> list[RunDirectory]:

@@ -18,7 +18,7 @@ from jevexp.cli.on_disk import run_directories
 from jevexp.cli.page_place import add_force, checked, place_of
 from jevexp.cli.tracked import TrackedRuns, add_store, run_id_of
 from jevexp.errors import InputError
-from jevexp.evidence import RunDirectory, RunStatus
+from jevexp.store import RunDirectory, RunStatus
 
 
 def main(argv: Sequence[str]) -> int:

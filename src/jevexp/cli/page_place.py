@@ -5,7 +5,7 @@ from pathlib import Path
 
 from jevexp.analysis.page.write import PAGE, Place
 from jevexp.errors import InputError
-from jevexp.evidence.directory import MANIFEST
+from jevexp.store.directory import MANIFEST
 
 
 def add_force(parser: argparse.ArgumentParser) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from jevexp import experiment
+from jevexp import run as experiment
 from jevexp.cli.console import make_run_console
 from jevexp.cli.paths import remove_refused
 from jevexp.cli.progress import make_observer

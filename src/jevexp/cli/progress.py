@@ -17,9 +17,9 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from jevexp.domain.record import Record
-from jevexp.evidence.manifest import at_once
-from jevexp.experiment import Observer, Plan
+from jevexp.core.record import Record
+from jevexp.run import Observer, Plan
+from jevexp.store.manifest import at_once
 
 _PLAIN_LINES = 8
 _PLAIN_SECONDS = 30.0

@@ -12,9 +12,9 @@ from jevexp.cli import tables
 from jevexp.cli.identity_view import identity_table, run_lines
 from jevexp.cli.sweep_file import SWEEP_FILE
 from jevexp.errors import InputError
-from jevexp.evidence import Manifest, RunDirectory, RunStatus
-from jevexp.evidence.directory import MANIFEST
 from jevexp.harness.groups import percentile
+from jevexp.store import Manifest, RunDirectory, RunStatus
+from jevexp.store.directory import MANIFEST
 
 _MOST_FAULTS = 3
 # Above this share outside the options, the model did not mean to choose one of them.

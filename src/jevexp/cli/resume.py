@@ -3,15 +3,15 @@
 from argparse import Namespace
 from pathlib import Path
 
-from jevexp import experiment
+from jevexp import run as experiment
 from jevexp.cli.compose import compose_directory
 from jevexp.cli.paths import check_paths, make_directory
 from jevexp.cli.perform import console, perform, report
 from jevexp.cli.resume_sweep import resume_sweep
 from jevexp.cli.resumed_settings import resumed_settings
 from jevexp.errors import InputError
-from jevexp.evidence.directory import MANIFEST, RESULTS
-from jevexp.resume import adopt, read_earlier
+from jevexp.run.resume import adopt, read_earlier
+from jevexp.store.directory import MANIFEST, RESULTS
 
 RESUME = "resume="
 

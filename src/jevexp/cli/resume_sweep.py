@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from jevexp import experiment
+from jevexp import run as experiment
 from jevexp.cli.compose import at_once, compose_directory
 from jevexp.cli.paths import check_paths, make_directory
 from jevexp.cli.perform import console, perform, tracking_of
@@ -12,11 +12,11 @@ from jevexp.cli.report import report_sweep
 from jevexp.cli.resumed_settings import resumed_settings
 from jevexp.cli.sweep_file import PlannedRun, SweepFile, read_sweep_file
 from jevexp.errors import InputError
-from jevexp.evidence import RunDirectory, RunStatus
-from jevexp.evidence.directory import CHECKSUMS, LEDGER, MANIFEST
 from jevexp.harness.interrupts import Interrupted
-from jevexp.resume import Earlier, adopt, charged_in, read_earlier
+from jevexp.run.resume import Earlier, adopt, charged_in, read_earlier
 from jevexp.settings import Settings
+from jevexp.store import RunDirectory, RunStatus
+from jevexp.store.directory import CHECKSUMS, LEDGER, MANIFEST
 
 
 @dataclass(frozen=True, slots=True)

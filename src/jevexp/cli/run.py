@@ -14,7 +14,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 from rich.text import Text
 
-from jevexp import experiment
+from jevexp import run as experiment
 from jevexp.cli.apart import perform_apart
 from jevexp.cli.compose import check_composes, compose_command, quoted, to_settings
 from jevexp.cli.conf import conf_dir

@@ -11,13 +11,13 @@ from rich.text import Text
 from jevexp.analysis.runs import read_records
 from jevexp.cli import tables
 from jevexp.cli.console import make_console, print_json
+from jevexp.core.task import Task
 from jevexp.datasets import load_dataset
-from jevexp.domain.task import Task
 from jevexp.errors import InputError
-from jevexp.evidence import Manifest, RunDirectory
-from jevexp.evidence.directory import SUMMARY
 from jevexp.harness import make_harness
 from jevexp.settings import Dataset, Harness
+from jevexp.store import Manifest, RunDirectory
+from jevexp.store.directory import SUMMARY
 from jevexp.verification.differences import differences
 
 _MOST_SHOWN = 5

@@ -11,7 +11,7 @@ from jevexp.analysis.page.write import PAGE, Place, write_report
 from jevexp.analysis.runs import FinishedRun, check_comparable
 from jevexp.cli.choose_runs import answered, read_runs
 from jevexp.cli.comparison_note import comparison_note
-from jevexp.domain.json import dumps
+from jevexp.core.json import dumps
 from jevexp.tracking import SweepComparison, TrackedRun, Tracker
 from jevexp.tracking.links import run_link
 

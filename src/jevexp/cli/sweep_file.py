@@ -6,11 +6,11 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from jevexp.domain.json import dumps
+from jevexp.core.json import dumps
 from jevexp.errors import InputError
-from jevexp.evidence.files import replace
 from jevexp.settings import Settings
 from jevexp.settings.base import Usd
+from jevexp.store.files import replace
 from jevexp.untrusted.files import read_document
 
 SWEEP_FILE = "sweep.json"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from jevexp.analysis.tables import TABLES
 from jevexp.errors import InputError
-from jevexp.evidence.directory import MANIFEST
+from jevexp.store.directory import MANIFEST
 
 
 def table_folder(path: Path, *, force: bool) -> Path:

@@ -7,8 +7,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from jevexp.evidence import Manifest, RunStatus
-from jevexp.evidence.overrides import differing_overrides
+from jevexp.store import Manifest, RunStatus
+from jevexp.store.overrides import differing_overrides
 
 _STYLE = {RunStatus.COMPLETE: "green", RunStatus.RUNNING: "yellow"}
 

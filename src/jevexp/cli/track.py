@@ -10,10 +10,10 @@ from rich.text import Text
 from jevexp.cli.additions import additions
 from jevexp.cli.sweep_comparison import log_sweep_comparison
 from jevexp.cli.tracked import export_options
-from jevexp.domain.task import Task
+from jevexp.core.task import Task
 from jevexp.errors import InputError
-from jevexp.evidence import RunDirectory
 from jevexp.settings import Settings
+from jevexp.store import RunDirectory
 from jevexp.tracking import NOTHING, NoTracker, TrackedRun, TrackingError, make_tracker
 
 # With more, statistics at the end of a run would take longer and more memory than the run.

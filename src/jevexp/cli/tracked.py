@@ -6,8 +6,8 @@ import shlex
 from pathlib import Path
 
 from jevexp.errors import InputError
-from jevexp.evidence import RunDirectory
 from jevexp.settings import Tracking
+from jevexp.store import RunDirectory
 from jevexp.tracking import TrackingError, make_tracker
 
 _RUN_ID = re.compile(r"(?:mlflow:)?([0-9a-f]{32})")

@@ -7,7 +7,7 @@ from pathlib import Path
 from jevexp.cli.console import make_console, print_json
 from jevexp.cli.verification_view import print_report
 from jevexp.errors import InputError
-from jevexp.evidence.directory import MANIFEST, RESULTS
+from jevexp.store.directory import MANIFEST, RESULTS
 from jevexp.verification import Report, State, verify_run
 from jevexp.verification.receipt import check_receipt, read_receipt
 

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from jevexp.core.task import Task
 from jevexp.datasets.parse import BadLine, canonical_line, parse
 from jevexp.datasets.tasks import Tasks
-from jevexp.domain.task import Task
 from jevexp.errors import InputError
 from jevexp.untrusted.files import TooLong, numbered_lines, opened
 

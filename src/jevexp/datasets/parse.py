@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from jevexp.domain.json import dumps, loads
-from jevexp.domain.task import Question, Task
+from jevexp.core.json import dumps, loads
+from jevexp.core.task import Question, Task
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import overload
 
-from jevexp.domain.json import loads
-from jevexp.domain.task import Task
+from jevexp.core.json import loads
+from jevexp.core.task import Task
 
 
 class Tasks(Sequence[Task]):

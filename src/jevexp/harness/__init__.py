@@ -1,7 +1,14 @@
 """The benchmark's protocol at the pin: scoring, ledger, runner, summary."""
 
 from jevexp.harness.choose import Harness, make_harness
-from jevexp.harness.ledger import (
+from jevexp.harness.pin import PINNED_COMMIT
+from jevexp.harness.runner import Runner, RunOutcome
+from jevexp.harness.scoring import Verdict, score
+from jevexp.harness.session import SessionModel
+from jevexp.harness.stops import StopReason
+from jevexp.harness.summary import summarize
+from jevexp.harness.tariff import Tariff
+from jevexp.ledger import (
     CapReached,
     FileLedger,
     FilePlace,
@@ -13,13 +20,6 @@ from jevexp.harness.ledger import (
     Place,
     database_place,
 )
-from jevexp.harness.pin import PINNED_COMMIT
-from jevexp.harness.runner import Runner, RunOutcome
-from jevexp.harness.scoring import Verdict, score
-from jevexp.harness.session import SessionModel
-from jevexp.harness.stops import StopReason
-from jevexp.harness.summary import summarize
-from jevexp.harness.tariff import Tariff
 
 __all__ = [
     "PINNED_COMMIT",

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from jevexp.backends.protocol import Backend, Estimates, Prepares
-from jevexp.domain.decision import Decision, ProbsSource, Request
-from jevexp.domain.json import dumps, representable
-from jevexp.domain.record import Record
-from jevexp.domain.task import Task
-from jevexp.harness.ledger import Ledger
+from jevexp.core.decision import Decision, ProbsSource, Request
+from jevexp.core.json import dumps, representable
+from jevexp.core.record import Record
+from jevexp.core.task import Task
 from jevexp.harness.scoring import score
 from jevexp.harness.tariff import Tariff
+from jevexp.ledger import Ledger
 
 
 class Evidence(Protocol):

@@ -6,18 +6,18 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from jevexp.backends.protocol import Backend
-from jevexp.domain.record import Record
-from jevexp.domain.task import Task
+from jevexp.core.record import Record
+from jevexp.core.task import Task
 from jevexp.errors import InputError
 from jevexp.harness.concurrent import ConcurrentRunner
 from jevexp.harness.concurrent.in_order import OrderedEvidence
 from jevexp.harness.interrupts import Interrupts
-from jevexp.harness.ledger import Ledger
 from jevexp.harness.pin import PINNED_COMMIT
 from jevexp.harness.runner import Runner, RunOutcome
 from jevexp.harness.session import SessionModel
 from jevexp.harness.summary import summarize
 from jevexp.harness.tariff import Tariff
+from jevexp.ledger import Ledger
 from jevexp.settings import Harness as HarnessSettings
 
 

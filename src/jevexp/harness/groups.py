@@ -9,8 +9,8 @@ from array import array
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from jevexp.domain.record import Record
-from jevexp.domain.task import Kind
+from jevexp.core.record import Record
+from jevexp.core.task import Kind
 from jevexp.harness.scoring import expected_level
 
 ECE_BINS = 10

@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from jevexp.domain.record import Record
+from jevexp.core.record import Record
 from jevexp.harness.groups import ratio
 
 

@@ -7,14 +7,14 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from jevexp.backends.protocol import Backend
-from jevexp.domain.record import Record
-from jevexp.domain.task import Task
+from jevexp.core.record import Record
+from jevexp.core.task import Task
 from jevexp.harness.attempt import Attempts, Evidence
 from jevexp.harness.interrupts import Interrupts
-from jevexp.harness.ledger import CapReached, Ledger, LedgerUnavailable, Overcharged
 from jevexp.harness.session import SessionModel
 from jevexp.harness.stops import StopReason, StopRules
 from jevexp.harness.tariff import Tariff
+from jevexp.ledger import CapReached, Ledger, LedgerUnavailable, Overcharged
 
 log = logging.getLogger(__name__)
 

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jevexp.domain.decision import Decision, ProbsSource
-from jevexp.domain.json import shown
-from jevexp.domain.task import Kind, Task
+from jevexp.core.decision import Decision, ProbsSource
+from jevexp.core.json import shown
+from jevexp.core.task import Kind, Task
 
 # How far a distribution's sum may be from 1: to pass as it is, and to be rescaled.
 STRICT_TOLERANCE = 1e-3

@@ -1,6 +1,6 @@
 """The one model that has to give all answers of a run."""
 
-from jevexp.domain.record import Record
+from jevexp.core.record import Record
 
 
 class SessionModel:

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from jevexp.domain.record import Record
+from jevexp.core.record import Record
 from jevexp.harness.session import SessionModel
 
 # The provider refuses us, or asks us to go away: more requests would only cost.

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from sys import intern
 from typing import Any, NamedTuple
 
-from jevexp.domain.record import Record
-from jevexp.domain.task import Kind, Task
+from jevexp.core.record import Record
+from jevexp.core.task import Kind, Task
 from jevexp.harness.groups import Group, Scored, mean
 from jevexp.harness.paraphrases import Paraphrases
 

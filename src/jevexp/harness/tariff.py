@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from jevexp.domain.decision import Decision
+from jevexp.core.decision import Decision
 
 # Up to here every whole number is a float; nothing real counts as many tokens.
 MOST_TOKENS = 2**53

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from jevexp.domain.ftype import ftype_names
+from jevexp.core.ftype import ftype_names
 
 # A name ends where its letters and digits do, and also not where a size follows: Q2_K_XL is no
 # Q2_K, and what it is, no header says.

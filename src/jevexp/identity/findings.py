@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from jevexp.domain.ftype import ftype_of
+from jevexp.core.ftype import ftype_of
 from jevexp.identity.alias import quantizations_in
 from jevexp.identity.observed import Observed, Source
 

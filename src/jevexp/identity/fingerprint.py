@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jevexp.domain.json import dumps, representable
+from jevexp.core.json import dumps, representable
 from jevexp.identity.report import IdentityReport
 
 # Goes up with every change to what is hashed or how: old and new values never compare.

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jevexp.domain.ftype import Ftype, ftype_of
+from jevexp.core.ftype import Ftype, ftype_of
 from jevexp.identity.files import WeightsError
 from jevexp.identity.parts import parts_of
 from jevexp.identity.preamble import Preamble, read_preamble

@@ -13,7 +13,7 @@ from typing import Self
 from filelock import FileLock
 
 from jevexp.backends.weights import cache_root
-from jevexp.domain.json import dumps, loads
+from jevexp.core.json import dumps, loads
 from jevexp.untrusted.files import read_document
 
 log = logging.getLogger(__name__)

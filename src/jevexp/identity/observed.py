@@ -13,7 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
-from jevexp.domain.ftype import ftype_of
+from jevexp.core.ftype import ftype_of
 from jevexp.identity.digest import file_sha256
 from jevexp.identity.files import WeightsError
 from jevexp.identity.gguf_file import GgufHeader, read_header

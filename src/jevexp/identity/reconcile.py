@@ -8,7 +8,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from jevexp.domain.ftype import ftype_of
+from jevexp.core.ftype import ftype_of
 from jevexp.identity.declared import declared_fields
 from jevexp.identity.findings import Finding, Level, findings, is_name, same_name
 from jevexp.identity.observed import Observed, Source, Value

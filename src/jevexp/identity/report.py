@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from jevexp.domain.json import dumps, representable
+from jevexp.core.json import dumps, representable
 from jevexp.identity.findings import Finding, Level
 from jevexp.identity.observed import Value
 

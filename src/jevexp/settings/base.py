@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from jevexp.domain.json import dumps, representable
+from jevexp.core.json import dumps, representable
 from jevexp.errors import InputError
 from jevexp.settings.messages import explain
 

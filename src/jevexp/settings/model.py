@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from jevexp.domain.ftype import claimed_ftype
+from jevexp.core.ftype import claimed_ftype
 from jevexp.settings.base import CacheType, Model, Name, Sha256
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from jevexp.domain.json import dumps
+from jevexp.core.json import dumps
 from jevexp.settings.base import Model
 from jevexp.settings.dataset import Dataset
 from jevexp.settings.fake import FakeBackend

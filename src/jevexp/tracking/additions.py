@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jevexp.evidence import RunDirectory
+from jevexp.store import RunDirectory
 
 # Low and high at 95 %, by the summary's name of a metric.
 Intervals = Mapping[str, tuple[float, float]]

@@ -7,12 +7,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from jevexp.domain.json import dumps
-from jevexp.domain.record import Record
-from jevexp.domain.task import Task
-from jevexp.evidence import Manifest, RunDirectory, RunStatus
-from jevexp.evidence.directory import CHECKSUMS, LEDGER, LOG, MANIFEST, RESULTS, SUMMARY
+from jevexp.core.json import dumps
+from jevexp.core.record import Record
+from jevexp.core.task import Task
 from jevexp.settings import Tracking
+from jevexp.store import Manifest, RunDirectory, RunStatus
+from jevexp.store.directory import CHECKSUMS, LEDGER, LOG, MANIFEST, RESULTS, SUMMARY
 from jevexp.tracking.additions import Additions, WriteFiles
 from jevexp.tracking.metrics import metrics
 from jevexp.tracking.note import note

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jevexp.evidence import RunDirectory
-from jevexp.evidence.directory import CHECKSUMS, MANIFEST, RESULTS, SUMMARY
+from jevexp.store import RunDirectory
+from jevexp.store.directory import CHECKSUMS, MANIFEST, RESULTS, SUMMARY
 from jevexp.tracking.content import evidence_sha256
 from jevexp.tracking.names import safe_names
 from jevexp.tracking.protocol import TrackingError

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from jevexp.evidence import Manifest, RunStatus
+from jevexp.store import Manifest, RunStatus
 from jevexp.tracking.names import safe_names
 
 HEADLINE = (

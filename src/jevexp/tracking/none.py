@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from jevexp.domain.task import Task
-from jevexp.evidence import RunDirectory
+from jevexp.core.task import Task
+from jevexp.store import RunDirectory
 from jevexp.tracking.additions import NOTHING, Additions, SweepComparison
 from jevexp.tracking.links import Links
 from jevexp.tracking.protocol import TrackedRun, TrackingError

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from jevexp.evidence import Manifest, RunDirectory
+from jevexp.store import Manifest, RunDirectory
 from jevexp.tracking.additions import Intervals
 from jevexp.tracking.markdown import code, plain
 from jevexp.tracking.tags import observed

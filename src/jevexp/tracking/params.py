@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from jevexp.domain.json import dumps
+from jevexp.core.json import dumps
 from jevexp.tracking.names import safe_names
 
 # Longer values are unreadable in a table, and MLflow cuts them at 6000 without a word; the whole

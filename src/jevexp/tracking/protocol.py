@@ -6,8 +6,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
-from jevexp.domain.task import Task
-from jevexp.evidence import RunDirectory
+from jevexp.core.task import Task
+from jevexp.store import RunDirectory
 from jevexp.tracking.additions import NOTHING, Additions, SweepComparison
 from jevexp.tracking.links import Links
 

@@ -1,7 +1,7 @@
 """What a run is found by, and what it claims to be."""
 
-from jevexp.evidence import Manifest
 from jevexp.identity.observed import Source
+from jevexp.store import Manifest
 
 KIND = "jev.kind"
 RUN = "jev.run"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from jevexp.domain.json import dumps
+from jevexp.core.json import dumps
 from jevexp.tracking.batches import batches
 from jevexp.tracking.traces import Trace
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from jevexp.domain.record import Record
-from jevexp.domain.task import Task
+from jevexp.core.record import Record
+from jevexp.core.task import Task
 from jevexp.tracking.table import met, outcome
 
 

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from jevexp.domain.task import Task
+from jevexp.core.task import Task
 from jevexp.errors import InputError
-from jevexp.evidence import RunDirectory
-from jevexp.evidence.directory import MANIFEST
 from jevexp.settings import Tracking
+from jevexp.store import RunDirectory
+from jevexp.store.directory import MANIFEST
 from jevexp.tracking.additions import NOTHING, Additions, SweepComparison
 from jevexp.tracking.check import check_place
 from jevexp.tracking.comparison_writing import find_comparison, write_comparison

@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from jevexp.domain.json import dumps
+from jevexp.core.json import dumps
 from jevexp.tracking.additions import WriteFiles
 from jevexp.tracking.batches import batches
 from jevexp.tracking.content import Content, DatasetInput

@@ -1,10 +1,10 @@
 """What every answer cost, computed again."""
 
 from jevexp.backends.replay.backend import COST_BASIS
-from jevexp.domain.decision import Decision
-from jevexp.domain.record import Record
-from jevexp.evidence.directory import RESULTS
+from jevexp.core.decision import Decision
+from jevexp.core.record import Record
 from jevexp.harness.tariff import Tariff
+from jevexp.store.directory import RESULTS
 from jevexp.verification.check import Check, shown
 from jevexp.verification.differences import same
 from jevexp.verification.subject import Subject

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jevexp.domain.json import dumps
+from jevexp.core.json import dumps
 
 # How far two ways to sum the same numbers may be apart.
 TOLERANCE = 1e-12

@@ -4,7 +4,7 @@ import hashlib
 import re
 from pathlib import Path, PurePosixPath
 
-from jevexp.evidence.directory import CHECKSUMS
+from jevexp.store.directory import CHECKSUMS
 from jevexp.untrusted.files import TooLong, numbered_lines, opened
 from jevexp.verification.check import Check
 from jevexp.verification.tree import Tree

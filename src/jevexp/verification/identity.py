@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from jevexp.domain.json import dumps, representable
-from jevexp.evidence import RunStatus
-from jevexp.evidence.directory import MANIFEST
+from jevexp.core.json import dumps, representable
 from jevexp.identity.declared import declared_fields
 from jevexp.identity.findings import Finding, Level
 from jevexp.identity.fingerprint import FINGERPRINT_VERSION, fingerprint
@@ -13,6 +11,8 @@ from jevexp.identity.observed import Source, Value
 from jevexp.identity.reconcile import judge, overall
 from jevexp.identity.report import FieldReport, IdentityReport, Verdict
 from jevexp.settings import ModelIdentity
+from jevexp.store import RunStatus
+from jevexp.store.directory import MANIFEST
 from jevexp.verification.check import Check
 from jevexp.verification.subject import Subject
 

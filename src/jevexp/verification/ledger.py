@@ -2,10 +2,10 @@
 
 from collections.abc import Collection, Mapping
 
-from jevexp.domain.record import Record
-from jevexp.evidence.directory import LEDGER, MANIFEST, RESULTS
-from jevexp.harness.ledger.books import EPSILON_USD
+from jevexp.core.record import Record
 from jevexp.harness.stops import StopReason
+from jevexp.ledger.books import EPSILON_USD
+from jevexp.store.directory import LEDGER, MANIFEST, RESULTS
 from jevexp.verification.check import Check
 from jevexp.verification.differences import same
 from jevexp.verification.rows import Rows, read_rows

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from jevexp.core.json import dumps, loads
+from jevexp.core.record import Record
 from jevexp.datasets.resolve import PIN_FIELDS
-from jevexp.domain.json import dumps, loads
-from jevexp.domain.record import Record
-from jevexp.evidence import Manifest, RunStatus
-from jevexp.evidence.directory import MANIFEST, RESULTS, SUMMARY
-from jevexp.evidence.manifest import MANIFEST_VERSION
 from jevexp.harness.pin import PINNED_COMMIT
+from jevexp.store import Manifest, RunStatus
+from jevexp.store.directory import MANIFEST, RESULTS, SUMMARY
+from jevexp.store.manifest import MANIFEST_VERSION
 from jevexp.untrusted.files import read_document
 from jevexp.verification.check import Check
 from jevexp.verification.subject import Subject

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from jevexp.domain.record import Record
-from jevexp.domain.task import Task
-from jevexp.evidence.directory import SUMMARY
+from jevexp.core.record import Record
+from jevexp.core.task import Task
+from jevexp.store.directory import SUMMARY
 from jevexp.verification.check import Check
 from jevexp.verification.differences import same
 

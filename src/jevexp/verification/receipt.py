@@ -5,10 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from jevexp.domain.json import dumps, loads
+from jevexp.core.json import dumps, loads
 from jevexp.errors import InputError
-from jevexp.evidence import Manifest
-from jevexp.evidence.directory import CHECKSUMS, LEDGER, MANIFEST, RAW, RESULTS, SUMMARY
+from jevexp.store import Manifest
+from jevexp.store.directory import CHECKSUMS, LEDGER, MANIFEST, RAW, RESULTS, SUMMARY
 from jevexp.untrusted.files import opened, read_document
 from jevexp.untrusted.text import printable_json
 from jevexp.verification.check import Check, Report

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
-from jevexp.domain.json import loads
-from jevexp.domain.record import Record
-from jevexp.domain.task import Task
-from jevexp.evidence import RunDirectory
-from jevexp.evidence.directory import EARLY, RAW, RESULTS
-from jevexp.evidence.pending import PENDING
+from jevexp.core.json import loads
+from jevexp.core.record import Record
+from jevexp.core.task import Task
+from jevexp.store import RunDirectory
+from jevexp.store.directory import EARLY, RAW, RESULTS
+from jevexp.store.pending import PENDING
 from jevexp.untrusted.files import TooLong, numbered_lines, opened, read_document
 from jevexp.verification.answers import Raw
 from jevexp.verification.check import Check

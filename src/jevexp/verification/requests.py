@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jevexp.backends.prompt import message
-from jevexp.domain.decision import Request
-from jevexp.domain.json import dumps, representable
-from jevexp.domain.task import GOLD_KEYS, Task
+from jevexp.core.decision import Request
+from jevexp.core.json import dumps, representable
+from jevexp.core.task import GOLD_KEYS, Task
 from jevexp.verification.answers import Raw
 from jevexp.verification.check import Check
 from jevexp.verification.subject import Subject
@@ -138,7 +138,7 @@ def _fields(value: Any, public: list[Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _asked(raw: Mapping[str, Any]) -> Request:
-    from jevexp.domain.task import Question
+    from jevexp.core.task import Question
 
     question = Question.model_validate(raw["questions"]["decision"])
     return Request(raw["state"], question, raw["model"])

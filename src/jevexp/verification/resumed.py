@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from jevexp.domain.json import loads
-from jevexp.evidence import RunStatus
-from jevexp.evidence.directory import CHECKSUMS, EARLY, MANIFEST, RESULTS
+from jevexp.core.json import loads
+from jevexp.store import RunStatus
+from jevexp.store.directory import CHECKSUMS, EARLY, MANIFEST, RESULTS
 from jevexp.untrusted.files import opened, read_document, whole_lines
 from jevexp.verification.check import Check
 from jevexp.verification.subject import Subject

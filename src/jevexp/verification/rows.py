@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from jevexp.domain.json import loads
-from jevexp.evidence.directory import LEDGER
+from jevexp.core.json import loads
 from jevexp.harness.attempt import NOT_SENT
-from jevexp.harness.ledger.books import EPSILON_USD, Books, LedgerError
+from jevexp.ledger.books import EPSILON_USD, Books, LedgerError
+from jevexp.store.directory import LEDGER
 from jevexp.untrusted.files import TooLong, numbered_lines, opened
 from jevexp.verification.check import Check
 from jevexp.verification.subject import Subject

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from jevexp.errors import InputError
-from jevexp.evidence import Manifest, RunDirectory, RunStatus
-from jevexp.evidence.directory import CHECKSUMS, MANIFEST, RESULTS
+from jevexp.store import Manifest, RunDirectory, RunStatus
+from jevexp.store.directory import CHECKSUMS, MANIFEST, RESULTS
 from jevexp.verification.check import Check, Report
 from jevexp.verification.files import check_files, made_later
 from jevexp.verification.identity import check_identity

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from jevexp.backends.replay.run import decision_of
-from jevexp.domain.decision import Decision, Request
-from jevexp.domain.json import dumps, representable
-from jevexp.domain.record import Record
-from jevexp.domain.task import Task
-from jevexp.evidence.directory import RESULTS
+from jevexp.core.decision import Decision, Request
+from jevexp.core.json import dumps, representable
+from jevexp.core.record import Record
+from jevexp.core.task import Task
 from jevexp.harness.scoring import score
+from jevexp.store.directory import RESULTS
 from jevexp.verification.answers import Raw, Reader
 from jevexp.verification.check import Check, shown
 from jevexp.verification.differences import same

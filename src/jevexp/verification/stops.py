@@ -2,12 +2,12 @@
 
 from contextlib import suppress
 
-from jevexp.domain.record import Record
-from jevexp.evidence import RunDirectory, RunStatus
-from jevexp.evidence.directory import MANIFEST, RESULTS
-from jevexp.harness.ledger.books import CapReached, check_fits
+from jevexp.core.record import Record
 from jevexp.harness.session import SessionModel
 from jevexp.harness.stops import StopReason, StopRules
+from jevexp.ledger.books import CapReached, check_fits
+from jevexp.store import RunDirectory, RunStatus
+from jevexp.store.directory import MANIFEST, RESULTS
 from jevexp.verification.check import Check
 from jevexp.verification.rows import Rows
 from jevexp.verification.subject import Subject

@@ -6,8 +6,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from jevexp.domain.task import Task
-from jevexp.evidence import Manifest, RunStatus
+from jevexp.core.task import Task
+from jevexp.store import Manifest, RunStatus
 from jevexp.verification.tree import Tree
 
 # A run that ended in one of these ways may have been cut off in the middle of a task.

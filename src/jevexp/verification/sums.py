@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-from jevexp.domain.json import loads
+from jevexp.core.json import loads
 from jevexp.errors import InputError
-from jevexp.evidence.directory import SUMMARY
 from jevexp.harness import make_harness, summarize
 from jevexp.settings import Harness
+from jevexp.store.directory import SUMMARY
 from jevexp.untrusted.files import read_document
 from jevexp.verification.check import Check
 from jevexp.verification.differences import differences

@@ -7,9 +7,9 @@ from typing import Any
 
 from jevexp.datasets import FileState, LoadedDataset, file_state, load_dataset
 from jevexp.errors import InputError
-from jevexp.evidence import Manifest
-from jevexp.evidence.directory import MANIFEST
 from jevexp.settings import Dataset
+from jevexp.store import Manifest
+from jevexp.store.directory import MANIFEST
 from jevexp.untrusted.files import opened
 from jevexp.verification.check import Check
 

@@ -11,7 +11,7 @@ from jevexp.analysis.compare import compare
 from jevexp.analysis.metric import Options
 from jevexp.analysis.page.render import render
 from jevexp.analysis.plots.all import plots
-from jevexp.domain.json import dumps
+from jevexp.core.json import dumps
 from tests.analysis.made import Compared, demo_tasks, sampled
 from tests.analysis.page.reading import look_up, written
 from tests.support.browser import DESKTOP, PHONE, SCHEMES, opened

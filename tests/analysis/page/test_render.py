@@ -15,8 +15,8 @@ from jevexp.analysis.metric import Options
 from jevexp.analysis.page.render import render
 from jevexp.analysis.plots.all import plots
 from jevexp.analysis.runs import FinishedRun
-from jevexp.domain.json import dumps
-from jevexp.domain.task import Task
+from jevexp.core.json import dumps
+from jevexp.core.task import Task
 from tests.analysis.made import Compared, compared, demo_tasks, sampled
 from tests.analysis.page.reading import PageReader, look_up, written
 

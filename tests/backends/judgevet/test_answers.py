@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from jevexp.domain.decision import Decision, ProbsSource, Request
-from jevexp.domain.json import dumps
+from jevexp.core.decision import Decision, ProbsSource, Request
+from jevexp.core.json import dumps
 from tests.backends.judgevet import made
 from tests.backends.judgevet.conftest import Open
 from tests.support.tasks import LABELS, LEVELS, task

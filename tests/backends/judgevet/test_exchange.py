@@ -9,7 +9,7 @@ import pytest
 from jevexp.backends.judgevet import exchange
 from jevexp.backends.judgevet.exchange import OneShot
 from jevexp.backends.proxy import proxy_for
-from jevexp.domain.decision import Request
+from jevexp.core.decision import Request
 from tests.backends.judgevet.conftest import Open
 from tests.support.raw_server import dripping, raw_server
 from tests.support.scripted_llama import Answer, scripted_llama

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jevexp.domain.decision import Request
+from jevexp.core.decision import Request
 from jevexp.errors import InputError
 from tests.backends.judgevet import made
 from tests.backends.judgevet.conftest import Open

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from jevexp.domain.decision import Request
+from jevexp.core.decision import Request
 from tests.backends.judgevet import made
 from tests.backends.judgevet.conftest import Open
 from tests.support.bridge import fake_port

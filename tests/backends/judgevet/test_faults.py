@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from jevexp.domain.decision import Decision, Request
+from jevexp.core.decision import Decision, Request
 from jevexp.harness import score
 from tests.backends.judgevet.conftest import Open
 from tests.support.bridge import need_bridge

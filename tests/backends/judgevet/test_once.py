@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from jevexp.domain.decision import Request
+from jevexp.core.decision import Request
 from tests.backends.judgevet.conftest import Open
 from tests.support.bridge import need_bridge
 from tests.support.scripted_llama import Answer, ScriptedLlama, scripted_llama

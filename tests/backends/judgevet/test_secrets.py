@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from jevexp.domain.decision import Request
+from jevexp.core.decision import Request
 from jevexp.errors import InputError
 from tests.backends.judgevet.conftest import Open
 from tests.support.scripted_llama import Answer, scripted_llama

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jevexp.domain.decision import Request
+from jevexp.core.decision import Request
 from jevexp.errors import InputError
 from tests.backends.judgevet.conftest import Open
 from tests.backends.judgevet.test_once import LLAMA, VLLM, prepare

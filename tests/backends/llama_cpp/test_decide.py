@@ -8,8 +8,8 @@ import pytest
 from jevexp.backends.llama_cpp import LlamaCpp
 from jevexp.backends.prompt import without_thinking
 from jevexp.backends.protocol import Backend
-from jevexp.domain.decision import ProbsSource, Request
-from jevexp.domain.json import dumps
+from jevexp.core.decision import ProbsSource, Request
+from jevexp.core.json import dumps
 from tests.support.llama import choice, noul, score
 from tests.support.scripted_llama import Answer, ScriptedLlama, completion
 

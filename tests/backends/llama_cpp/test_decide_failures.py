@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from jevexp.backends.llama_cpp import LlamaCpp
-from jevexp.domain.decision import Request
-from jevexp.domain.json import dumps
-from jevexp.domain.task import Question
+from jevexp.core.decision import Request
+from jevexp.core.json import dumps
+from jevexp.core.task import Question
 from tests.support.llama import choice, noul
 from tests.support.scripted_llama import Answer, Behaviour, ScriptedLlama, completion, tokens
 

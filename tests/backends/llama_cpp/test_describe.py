@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from jevexp.backends.llama_cpp import LlamaCpp
-from jevexp.domain.json import dumps
+from jevexp.core.json import dumps
 from tests.support.llama import backend_settings, model_identity
 from tests.support.scripted_llama import Answer, ScriptedLlama
 

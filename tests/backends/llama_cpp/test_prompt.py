@@ -3,8 +3,8 @@
 from typing import Any
 
 from jevexp.backends.prompt import LETTERS, message
-from jevexp.domain.decision import Request
-from jevexp.domain.task import Question, Task
+from jevexp.core.decision import Request
+from jevexp.core.task import Question, Task
 from tests.support.llama import choice, noul, score
 
 

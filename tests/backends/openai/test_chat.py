@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from jevexp.backends.openai import OpenAIChat
-from jevexp.domain.decision import ProbsSource, Request
-from jevexp.domain.json import dumps
-from jevexp.domain.task import Question
+from jevexp.core.decision import ProbsSource, Request
+from jevexp.core.json import dumps
+from jevexp.core.task import Question
 from tests.support.llama import choice, model_identity, noul
 from tests.support.openai import chat_settings
 from tests.support.scripted_llama import Answer, ScriptedLlama

@@ -10,8 +10,8 @@ import pytest
 
 from jevexp.backends.llama_cpp import LlamaCpp
 from jevexp.backends.openai import OpenAILogprobs
-from jevexp.domain.decision import Decision, ProbsSource, Request
-from jevexp.domain.json import dumps
+from jevexp.core.decision import Decision, ProbsSource, Request
+from jevexp.core.json import dumps
 from tests.support.llama import backend_settings, choice, model_identity, noul, score
 from tests.support.openai import logprobs_settings
 from tests.support.scripted_llama import Answer, ScriptedLlama, tokens

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from jevexp.backends.systemone import SystemOne
-from jevexp.domain.decision import Decision, Request
-from jevexp.domain.task import Task
+from jevexp.core.decision import Decision, Request
+from jevexp.core.task import Task
 from tests.support.scripted_llama import Answer, Behaviour, ScriptedLlama
 from tests.support.systemone import ENDPOINT, envelope, good, scripted_systemone, settings
 from tests.support.tasks import task

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from jevexp.domain.decision import ProbsSource
-from jevexp.domain.task import Task
+from jevexp.core.decision import ProbsSource
+from jevexp.core.task import Task
 from jevexp.harness import score
 from tests.backends.systemone.conftest import Asked
 from tests.support.scripted_llama import Answer

@@ -110,7 +110,7 @@ def test_a_secret_that_is_not_set_is_one_line(
 
 
 def test_asking_before_opening_is_a_mistake(service: ScriptedLlama) -> None:
-    from jevexp.domain.decision import Request
+    from jevexp.core.decision import Request
 
     with pytest.raises(RuntimeError):
         SystemOne(settings(service.url)).decide(Request.of(TASKS["noul"], "m-1"))

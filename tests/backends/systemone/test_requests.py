@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from jevexp.backends.systemone import SystemOne
-from jevexp.domain.decision import Request
-from jevexp.domain.json import dumps
+from jevexp.core.decision import Request
+from jevexp.core.json import dumps
 from tests.backends.systemone.conftest import TASKS, Asked
 from tests.contract.questions import UNANSWERABLE
 from tests.support.scripted_llama import Answer, ScriptedLlama

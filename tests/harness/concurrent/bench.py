@@ -7,13 +7,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from jevexp.domain.decision import Decision, Request
-from jevexp.domain.record import Record
-from jevexp.domain.task import Task
-from jevexp.evidence import RunDirectory
+from jevexp.core.decision import Decision, Request
+from jevexp.core.record import Record
+from jevexp.core.task import Task
 from jevexp.harness import FileLedger, RunOutcome, SessionModel, Tariff
 from jevexp.harness.concurrent import ConcurrentRunner
 from jevexp.harness.interrupts import Interrupts
+from jevexp.store import RunDirectory
 from tests.support.tasks import answer, task
 
 YES = answer({"no": 0.25, "yes": 0.75}, request={"sent": True}, response={"got": "yes"})

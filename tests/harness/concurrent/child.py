@@ -5,7 +5,7 @@ import sys
 import time
 from pathlib import Path
 
-from jevexp.domain.decision import Decision
+from jevexp.core.decision import Decision
 from tests.harness.concurrent.bench import YES, Bench, Provider, many
 
 CONCURRENCY = 4

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from jevexp.domain.decision import Decision
-from jevexp.domain.record import Record
+from jevexp.core.decision import Decision
+from jevexp.core.record import Record
 from jevexp.harness.interrupts import Interrupted, Interrupts
 from tests.harness.concurrent.bench import LONG, YES, Bench, Gates, Provider, many
 

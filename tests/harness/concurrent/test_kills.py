@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jevexp.evidence import RunDirectory
+from jevexp.store import RunDirectory
 from tests.harness.concurrent.bench import LONG
 from tests.harness.concurrent.child import CONCURRENCY
 

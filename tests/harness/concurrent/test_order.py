@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jevexp.domain.decision import Decision
-from jevexp.domain.record import Record
-from jevexp.evidence import RunDirectory
+from jevexp.core.decision import Decision
+from jevexp.core.record import Record
 from jevexp.harness import FileLedger, Runner, Tariff
+from jevexp.store import RunDirectory
 from tests.harness.concurrent.bench import LONG, YES, Bench, Gates, Provider, many
 from tests.support.tasks import answer, failure
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jevexp.domain.decision import Decision
+from jevexp.core.decision import Decision
 from jevexp.harness import SessionModel, StopReason, Tariff
 from tests.harness.concurrent.bench import LONG, YES, Bench, Gates, Provider, many
 from tests.support.tasks import answer, failure

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from jevexp.domain.record import Record
-from jevexp.evidence import RunDirectory
+from jevexp.core.record import Record
 from jevexp.harness import FileLedger, RunOutcome, Tariff
 from jevexp.harness.upstream import Upstream
 from jevexp.harness.upstream.package import Package
+from jevexp.store import RunDirectory
 from tests.harness.test_conformance import TASKS, FakeClock, Scripted
 
 

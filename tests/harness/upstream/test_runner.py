@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from jevexp.domain.decision import Decision
+from jevexp.core.decision import Decision
 from jevexp.errors import InputError
-from jevexp.evidence import RunDirectory
 from jevexp.harness import FileLedger, OwnRows, RunOutcome, SessionModel, StopReason, Tariff
 from jevexp.harness.interrupts import Interrupted, Interrupts
 from jevexp.harness.upstream.adapter import Adapter, PreparingAdapter
 from jevexp.harness.upstream.find import Location
 from jevexp.harness.upstream.package import Package
 from jevexp.harness.upstream.runner import UpstreamRunner
+from jevexp.store import RunDirectory
 from tests.harness.test_conformance import REASONS, SCENARIOS, approx
 from tests.harness.upstream.scenarios import Played
 from tests.support.provider import Estimating, Preparing, Provider

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from jevexp.analysis.page.numbers import Place
 from jevexp.analysis.page.task_view import AnswerView, answer_view
-from jevexp.domain.task import Task
+from jevexp.core.task import Task
 
 # On the whole page; the rest is in the data.
 MOST_FLIPS = 60

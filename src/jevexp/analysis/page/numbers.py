@@ -10,7 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from jevexp.analysis.text import three_digits
-from jevexp.domain.json import dumps
+from jevexp.core.json import dumps
 
 _DATA = Markup('<data value="{}" data-at="{}"{}>{}</data>')
 UNKNOWN = Markup('<span class="unknown" title="unknown">–</span>')

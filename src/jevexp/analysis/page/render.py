@@ -21,8 +21,8 @@ from jevexp.analysis.plots.heat import level
 from jevexp.analysis.plots.pairwise import MOST_NUMBERS
 from jevexp.analysis.plots.plot import Plot
 from jevexp.analysis.runs import FinishedRun
-from jevexp.domain.json import dumps, loads
-from jevexp.domain.task import Task
+from jevexp.core.json import dumps, loads
+from jevexp.core.task import Task
 
 # More candidates than this are a table of verdicts and no sentences.
 _MOST_SENTENCES = 3

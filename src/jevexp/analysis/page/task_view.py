@@ -6,8 +6,8 @@ from typing import Any
 
 from jevexp.analysis.page.numbers import Place
 from jevexp.analysis.text import shortened
-from jevexp.domain.json import dumps
-from jevexp.domain.task import Kind, Task
+from jevexp.core.json import dumps
+from jevexp.core.task import Kind, Task
 
 _MOST_LETTERS = 6000
 

@@ -14,7 +14,7 @@ from jevexp.analysis.plots.mistakes import COLUMNS as MISTAKE_COLUMNS
 from jevexp.analysis.plots.mistakes import MISTAKES, mistake_rows
 from jevexp.analysis.runs import FinishedRun
 from jevexp.errors import InputError
-from jevexp.evidence.files import replace
+from jevexp.store.files import replace
 
 PAGE = "report.html"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from jevexp.analysis.plots.figure import plot_figure
 from jevexp.analysis.plots.plot import Cell, Plot
 from jevexp.analysis.plots.style import styled
-from jevexp.evidence.files import replace
+from jevexp.store.files import replace
 
 SUFFIXES = (".svg", ".png", ".csv")
 # Twice the pixels of a screen: sharp in print.

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from jevexp.analysis.comparison import Comparison
 from jevexp.analysis.plots.plot import Cell
-from jevexp.domain.json import dumps
+from jevexp.core.json import dumps
 
 FLIPS = "flips.csv"
 COLUMNS = ("baseline", "candidate", "task_id", "right", "distance", "baseline_probs",

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from jevexp.analysis.comparison import Comparison
 from jevexp.analysis.plots.plot import Cell
-from jevexp.domain.json import dumps
+from jevexp.core.json import dumps
 
 MISTAKES = "mistakes.csv"
 COLUMNS = ("task_id", "predicted", "confidence", "probs")

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
-from jevexp.domain.json import representable
-from jevexp.domain.task import Kind, Question
+from jevexp.core.json import representable
+from jevexp.core.task import Kind, Question
 
 
 class WrongAnswer(Exception):

@@ -13,7 +13,7 @@ from jevexp.backends.judgevet.providers import (
     http_provider,
     typevet_provider,
 )
-from jevexp.domain.decision import Decision, Request
+from jevexp.core.decision import Decision, Request
 from jevexp.settings import JudgevetBackend, ModelIdentity
 from jevexp.settings.secrets import read_secret
 

@@ -12,8 +12,8 @@ from jevexp.backends.judgevet.answers import (
 from jevexp.backends.judgevet.exchange import Exchange
 from jevexp.backends.judgevet.failures import failure_of
 from jevexp.backends.judgevet.providers import Provider
-from jevexp.domain.decision import Decision, Request
-from jevexp.domain.json import dumps
+from jevexp.core.decision import Decision, Request
+from jevexp.core.json import dumps
 
 _SHORTEST_SECRET = 8
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jevexp.backends.proxy import proxy_for
-from jevexp.domain.json import loads
+from jevexp.core.json import loads
 from jevexp.untrusted.deadline import Deadline
 
 # A llama.cpp server lists its whole vocabulary for typevet: 30 MB for Gemma's.

@@ -16,7 +16,7 @@ from jevexp.backends.llama_cpp.readout import READOUT_VERSION
 from jevexp.backends.prompt import PROMPT_VERSION
 from jevexp.backends.server.managed import ManagedServer
 from jevexp.backends.transport import Transport
-from jevexp.domain.decision import Decision, Request
+from jevexp.core.decision import Decision, Request
 from jevexp.settings import LlamaCppBackend, ModelIdentity
 from jevexp.settings.secrets import read_secret
 

@@ -16,7 +16,7 @@ from jevexp.backends.llama_cpp.readout import (
 from jevexp.backends.llama_cpp.tokens import LlamaTokenizer
 from jevexp.backends.prompt import MOST_OPTIONS, Message, message, without_thinking
 from jevexp.backends.transport import Failure, Posts, Reply
-from jevexp.domain.decision import Decision, Request
+from jevexp.core.decision import Decision, Request
 from jevexp.settings import LlamaReadout, LlamaTemplate
 
 _TEMPLATE = "/apply-template"

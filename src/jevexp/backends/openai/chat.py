@@ -19,7 +19,7 @@ from jevexp.backends.openai.verbalized import (
     response_format,
 )
 from jevexp.backends.transport import Failure, Posts, Reply
-from jevexp.domain.decision import Decision, ProbsSource, Request
+from jevexp.core.decision import Decision, ProbsSource, Request
 from jevexp.settings import ModelIdentity, OpenAIChatBackend
 
 _ENDPOINT = "/v1/chat/completions"

@@ -19,7 +19,7 @@ from jevexp.backends.openai.connection import answering_model, usage
 from jevexp.backends.openai.probe import CONTEXT, FORCING_BIAS, BiasReach, Features
 from jevexp.backends.prompt import MOST_OPTIONS, Message, message, without_thinking
 from jevexp.backends.transport import Failure, Posts, Reply
-from jevexp.domain.decision import Decision, Request
+from jevexp.core.decision import Decision, Request
 from jevexp.settings import OpenAILogprobsBackend
 
 # Tokens asked for beyond the candidates.

@@ -10,7 +10,7 @@ from jevexp.backends.openai.decide import Decider
 from jevexp.backends.openai.probe import find_features
 from jevexp.backends.prompt import PROMPT_VERSION
 from jevexp.backends.transport import Failure
-from jevexp.domain.decision import Decision, Request
+from jevexp.core.decision import Decision, Request
 from jevexp.errors import InputError
 from jevexp.settings import ModelIdentity, OpenAILogprobsBackend
 

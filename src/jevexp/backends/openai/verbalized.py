@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jevexp.backends.prompt import HEADINGS, as_text
-from jevexp.domain.decision import Request
-from jevexp.domain.json import dumps, loads
-from jevexp.domain.task import Kind, Question
+from jevexp.core.decision import Request
+from jevexp.core.json import dumps, loads
+from jevexp.core.task import Kind, Question
 
 # Goes up with every change that moves a single byte of a prompt or of the schema.
 VERBALIZED_VERSION = "verbalized-1"

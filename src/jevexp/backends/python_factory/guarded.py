@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from jevexp.backends.protocol import Backend, Concurrent, Estimates, Prepares
-from jevexp.domain.decision import Decision, ProbsSource, Request
-from jevexp.domain.json import representable
+from jevexp.core.decision import Decision, ProbsSource, Request
+from jevexp.core.json import representable
 from jevexp.errors import InputError
 from jevexp.settings import PythonBackend
 

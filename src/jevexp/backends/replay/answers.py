@@ -7,9 +7,9 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from jevexp.backends.replay.source import Source, asked
-from jevexp.domain.decision import Decision, ProbsSource
-from jevexp.domain.json import loads
-from jevexp.domain.task import Question
+from jevexp.core.decision import Decision, ProbsSource
+from jevexp.core.json import loads
+from jevexp.core.task import Question
 from jevexp.errors import InputError
 from jevexp.untrusted.files import TooLong, numbered_lines, opened
 

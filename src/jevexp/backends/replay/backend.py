@@ -8,7 +8,7 @@ from typing import Any, Self
 from jevexp.backends.replay.answers import read_answers
 from jevexp.backends.replay.run import read_run
 from jevexp.backends.replay.source import Source, asked
-from jevexp.domain.decision import Decision, Request
+from jevexp.core.decision import Decision, Request
 from jevexp.settings import ReplayBackend
 
 COST_BASIS = "replayed_no_new_cost"

@@ -8,11 +8,11 @@ from typing import Any
 
 from jevexp.backends.replay.checksums import verify
 from jevexp.backends.replay.source import Source, asked
+from jevexp.core.decision import Decision, ProbsSource
+from jevexp.core.json import loads
+from jevexp.core.record import Record
+from jevexp.core.task import Task
 from jevexp.datasets import load_dataset
-from jevexp.domain.decision import Decision, ProbsSource
-from jevexp.domain.json import loads
-from jevexp.domain.record import Record
-from jevexp.domain.task import Task
 from jevexp.errors import InputError
 from jevexp.settings import Dataset
 from jevexp.untrusted.files import TooLong, numbered_lines, opened, read_document

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jevexp.domain.decision import Decision
-from jevexp.domain.json import dumps
+from jevexp.core.decision import Decision
+from jevexp.core.json import dumps
 
 
 @dataclass(frozen=True, slots=True)

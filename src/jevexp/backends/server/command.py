@@ -13,7 +13,7 @@ from jevexp.backends.server.lifeline import parent_to_name
 from jevexp.backends.server.ports import claim_port, release_port
 from jevexp.backends.server.process import LOG_NAME, end, last_words
 from jevexp.backends.transport import Failure, Transport
-from jevexp.domain.json import dumps
+from jevexp.core.json import dumps
 from jevexp.errors import InputError
 from jevexp.settings import ServerCommand
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from jevexp.backends.server.lifeline import parent_to_name
 from jevexp.backends.server.process import LOG_NAME, end, last_words
-from jevexp.domain.json import dumps
+from jevexp.core.json import dumps
 from jevexp.errors import InputError
 from jevexp.settings import LlamaServer
 

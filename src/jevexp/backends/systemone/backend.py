@@ -8,7 +8,7 @@ from jevexp.backends.connection import Connected, Connection
 from jevexp.backends.systemone.connect import facts
 from jevexp.backends.systemone.read import BadAnswer, read_model, read_probs, read_usage
 from jevexp.backends.transport import Failure, Posts
-from jevexp.domain.decision import Decision, Request
+from jevexp.core.decision import Decision, Request
 from jevexp.settings import SystemOneBackend
 
 _ENDPOINT = "/v1/systemone"

@@ -7,7 +7,7 @@ numbers that make no good distribution are passed on: judging those is the scori
 from collections.abc import Mapping
 from typing import Any
 
-from jevexp.domain.task import Kind, Question
+from jevexp.core.task import Kind, Question
 
 DECISION = "decision"
 

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
-from jevexp.domain.record import Record
-from jevexp.domain.task import Task
+from jevexp.core.record import Record
+from jevexp.core.task import Task
 from jevexp.harness.attempt import Answered, Attempts, Reserved
-from jevexp.harness.ledger import CapReached, LedgerUnavailable, Overcharged
 from jevexp.harness.stops import STOP_STATUSES
+from jevexp.ledger import CapReached, LedgerUnavailable, Overcharged
 
 log = logging.getLogger(__name__)
 

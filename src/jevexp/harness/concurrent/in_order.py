@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from jevexp.domain.record import Record
+from jevexp.core.record import Record
 from jevexp.harness.attempt import Evidence
 from jevexp.harness.concurrent.crew import Arrival
 from jevexp.harness.stops import StopReason, StopRules

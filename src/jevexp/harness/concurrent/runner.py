@@ -5,17 +5,17 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 
 from jevexp.backends.protocol import Backend
-from jevexp.domain.record import Record
-from jevexp.domain.task import Task
+from jevexp.core.record import Record
+from jevexp.core.task import Task
 from jevexp.harness.attempt import Attempts
 from jevexp.harness.concurrent.crew import Crew
 from jevexp.harness.concurrent.in_order import InOrder, OrderedEvidence
 from jevexp.harness.interrupts import Interrupts
-from jevexp.harness.ledger import Ledger
 from jevexp.harness.runner import RunOutcome
 from jevexp.harness.session import SessionModel
 from jevexp.harness.stops import StopReason, StopRules
 from jevexp.harness.tariff import Tariff
+from jevexp.ledger import Ledger
 
 
 class ConcurrentRunner:

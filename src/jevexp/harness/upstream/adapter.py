@@ -5,8 +5,8 @@ from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 from jevexp.backends.protocol import Backend, Estimates, Prepares
-from jevexp.domain.decision import Decision, Request
-from jevexp.domain.json import representable
+from jevexp.core.decision import Decision, Request
+from jevexp.core.json import representable
 from jevexp.harness.tariff import Tariff
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from jevexp.domain.json import loads
+from jevexp.core.json import loads
 from jevexp.errors import InputError
 from jevexp.harness.pin import PINNED_COMMIT
 

@@ -4,19 +4,19 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from jevexp.backends.protocol import Backend
-from jevexp.domain.json import dumps, loads
-from jevexp.domain.record import Record
-from jevexp.domain.task import Task
+from jevexp.core.json import dumps, loads
+from jevexp.core.record import Record
+from jevexp.core.task import Task
 from jevexp.errors import InputError
 from jevexp.harness.choose import Folder, Runs
 from jevexp.harness.interrupts import Interrupts
-from jevexp.harness.ledger import FileLedger, Ledger
 from jevexp.harness.pin import PINNED_COMMIT
 from jevexp.harness.session import SessionModel
 from jevexp.harness.tariff import Tariff
 from jevexp.harness.upstream.find import find
 from jevexp.harness.upstream.package import Package, load
 from jevexp.harness.upstream.runner import UpstreamRunner, their_tasks
+from jevexp.ledger import FileLedger, Ledger
 
 
 def make_upstream(path: str | None) -> "Upstream":

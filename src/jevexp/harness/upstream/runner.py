@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from jevexp.backends.protocol import Backend, Prepares
-from jevexp.domain.decision import Request
-from jevexp.domain.json import loads
-from jevexp.domain.record import Record
-from jevexp.domain.task import Task
+from jevexp.core.decision import Request
+from jevexp.core.json import loads
+from jevexp.core.record import Record
+from jevexp.core.task import Task
 from jevexp.errors import InputError
 from jevexp.harness.choose import Folder
 from jevexp.harness.interrupts import Interrupts
-from jevexp.harness.ledger import FileLedger
 from jevexp.harness.runner import RunOutcome
 from jevexp.harness.session import SessionModel
 from jevexp.harness.stops import (
@@ -25,6 +24,7 @@ from jevexp.harness.stops import (
 from jevexp.harness.tariff import Tariff
 from jevexp.harness.upstream.adapter import Adapter, PreparingAdapter
 from jevexp.harness.upstream.package import Package
+from jevexp.ledger import FileLedger
 from jevexp.untrusted.files import whole_lines
 
 # The harness opens its results exclusively, and ours are open already.

@@ -7,8 +7,8 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from jevexp.backends.replay.run import decision_of
-from jevexp.domain.decision import Decision, Request
-from jevexp.domain.json import dumps
+from jevexp.core.decision import Decision, Request
+from jevexp.core.json import dumps
 from jevexp.settings import (
     AnyBackend,
     FakeBackend,

@@ -7,7 +7,7 @@ from jevexp.backends.llama_cpp.connect import code_of
 from jevexp.backends.llama_cpp.decide import Decider
 from jevexp.backends.llama_cpp.readout import MISSING_BIAS
 from jevexp.backends.transport import Failure, Reply
-from jevexp.domain.decision import Decision, Request
+from jevexp.core.decision import Decision, Request
 from jevexp.settings import LlamaCppBackend
 from jevexp.verification.answers.tape import Raw, reply_of
 

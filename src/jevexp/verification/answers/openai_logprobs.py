@@ -8,7 +8,7 @@ from jevexp.backends.openai.connection import code_of
 from jevexp.backends.openai.decide import Decider
 from jevexp.backends.openai.probe import CONTEXT, BiasReach, Features
 from jevexp.backends.transport import Failure, Reply
-from jevexp.domain.decision import Decision, Request
+from jevexp.core.decision import Decision, Request
 from jevexp.settings import OpenAILogprobsBackend
 from jevexp.verification.answers.tape import Raw, reply_of
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from jevexp.backends.fake import MODEL_ID, made_up
-from jevexp.domain.decision import Decision, Request
-from jevexp.domain.task import Kind
+from jevexp.core.decision import Decision, Request
+from jevexp.core.task import Kind
 from jevexp.verification.answers.tape import Raw
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jevexp.backends.transport import Failure, Reply
-from jevexp.domain.record import Record
+from jevexp.core.record import Record
 
 # What a connection can come to without an HTTP status, and with one that promised an answer.
 _SILENT = frozenset({"timeout", "connection_failed"})

@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from jevexp.domain import task as ours
-from jevexp.domain.decision import Decision, ProbsSource
+from jevexp.core import task as ours
+from jevexp.core.decision import Decision, ProbsSource
 from jevexp.harness.scoring import score
 from jevexp.harness.tariff import Tariff
 

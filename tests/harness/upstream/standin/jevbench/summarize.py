@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from jevexp.domain import record, task
+from jevexp.core import record, task
 from jevexp.harness.summary import summarize as ours
 
 from .tasks import Task

@@ -1,0 +1,149 @@
+"""The rules that hold for every ledger, wherever its rows are kept."""
+
+import logging
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+from jevexp.ledger.books import (
+    CapReached,
+    LedgerError,
+    LedgerUnavailable,
+    amount,
+    check_charge,
+)
+from jevexp.ledger.own import OwnPart, OwnRows
+from jevexp.ledger.rows import Row, reserve_row, settle_row
+from jevexp.ledger.sessions import Session
+
+log = logging.getLogger(__name__)
+
+
+class BaseLedger(ABC):
+    """Makes the rows, keeps account of its own, and hands them to where they are kept.
+
+    One object may be used from several threads at once.
+
+    A settlement that the ledger could not take is kept and tried again before the next
+    reservation and at the end: until then the shared ledger charges the reservation in full, so
+    that the cap holds all the same.
+
+    Args:
+        cap_usd: this run's cap in US dollars.
+        now: seconds since the epoch, for the rows' `ts`.
+        own_rows: where this run's rows are kept as well; closed with the ledger.
+
+    Raises:
+        LedgerError: the cap is not a finite amount.
+    """
+
+    def __init__(
+        self,
+        cap_usd: float,
+        *,
+        now: Callable[[], float] = time.time,
+        own_rows: OwnRows | None = None,
+    ) -> None:
+        self._own_cap = amount(cap_usd)
+        self._now = now
+        self._session = Session.here(own_rows.path.parent if own_rows else None)
+        self._own = OwnPart(own_rows)
+        self._late: list[Row] = []
+        self._late_turn = threading.Lock()
+
+    @property
+    def cap_usd(self) -> float:
+        """The cap in force, in US dollars."""
+        first = self._first_cap_usd()
+        return self._own_cap if first is None else min(first, self._own_cap)
+
+    @property
+    def charged_here_usd(self) -> float:
+        """What reservations made through this object came to, open ones in full, in US dollars."""
+        return float(self._own.charged)
+
+    def reserve(self, amount_usd: float, meta: Mapping[str, Any]) -> str:
+        """Set an amount aside and return the reservation's id.
+
+        Raises:
+            CapReached: it would pass the cap.
+            LedgerUnavailable: nobody can say now whether it is set aside; nothing may be sent.
+            LedgerError: not a finite, non-negative amount, or the ledger is damaged.
+        """
+        row = reserve_row(self._session.reservation_id(), amount(amount_usd), self._now(), meta)
+        self._deliver()
+        try:
+            self._write_reservation(row)
+        except CapReached:
+            self._own.begin(self.cap_usd, row["ts"])
+            raise
+        self._own.begin(self.cap_usd, row["ts"])
+        self._own.reserved(row)
+        return str(row["reservation_id"])
+
+    def settle(self, reservation_id: str, charged_usd: float, meta: Mapping[str, Any]) -> None:
+        """Replace a reservation by what was really charged.
+
+        Raises:
+            Overcharged: the charge is above the reservation; the row was written.
+            LedgerError: no such open reservation, or not a finite, non-negative amount.
+        """
+        row = settle_row(reservation_id, amount(charged_usd), self._now(), meta)
+        try:
+            reserved = self._write_settlement(row)
+        except LedgerUnavailable as error:
+            if reservation_id not in self._own:
+                raise
+            log.warning("a settlement has to wait: %s", error)
+            reserved = self._own.usd(reservation_id)
+            with self._late_turn:
+                self._late.append(row)
+        self._own.settled(row)
+        check_charge(reserved, row["charged_usd"])
+
+    def close(self) -> None:
+        """Let go of the ledger; open reservations stay charged."""
+        try:
+            self._deliver()
+        except LedgerUnavailable as error:
+            log.warning("reservations that stay open in the ledger: %d; %s", len(self._late), error)
+            self._late.clear()
+        self._close()
+        self._own.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    @abstractmethod
+    def _first_cap_usd(self) -> float | None:
+        """The ledger's first cap as far as it is known; None before the first reservation."""
+
+    @abstractmethod
+    def _write_reservation(self, row: Row) -> None:
+        """Write a reservation, and the cap before the very first one, if it fits."""
+
+    @abstractmethod
+    def _write_settlement(self, row: Row) -> float:
+        """Write a settlement; returns what was reserved, in US dollars."""
+
+    @abstractmethod
+    def _close(self) -> None:
+        """Let go of where the rows are kept; harmless when it is done already."""
+
+    def _deliver(self) -> None:
+        """Write the settlements that could not be written when they were made."""
+        with self._late_turn:
+            while self._late:
+                try:
+                    self._write_settlement(self._late[0])
+                except LedgerUnavailable:
+                    raise
+                except LedgerError as error:
+                    # A person released the reservation meanwhile.
+                    log.warning("a settlement came too late: %s", error)
+                del self._late[0]

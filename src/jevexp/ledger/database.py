@@ -1,0 +1,281 @@
+"""A ledger in a database, for runs on any number of hosts."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, insert, select, update
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
+
+from jevexp.core.json import dumps, loads
+from jevexp.ledger import schema
+from jevexp.ledger.base import BaseLedger
+from jevexp.ledger.books import CapReached, LedgerError, LedgerUnavailable, check_fits
+from jevexp.ledger.engine import connect
+from jevexp.ledger.own import OwnRows
+from jevexp.ledger.rows import Row, cap_row, reserve_row, settle_row
+from jevexp.ledger.schema import rows, sessions, totals
+from jevexp.ledger.sessions import Session
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 1.0
+_PART_ROWS = 1000
+
+
+@dataclass(slots=True)
+class _Totals:
+    """What a reservation looks at, read under the lock that keeps others from changing it."""
+
+    cap_usd: float | None
+    charged: Fraction
+    n_rows: int
+
+
+class DatabaseLedger(BaseLedger):
+    """One open ledger in SQLite or PostgreSQL, with the rules of the file.
+
+    Each change is one transaction that locks the ledger's totals, looks, adds one row and commits.
+    When the connection is lost in the middle nobody knows whether it was committed, so the same
+    change is tried again: it has its id from before, and one that is there already is not made
+    twice. What cannot be told in time raises `LedgerUnavailable`.
+
+    Args:
+        url: the database, with the password if it needs one; it appears in no message.
+        cap_usd: this run's cap in US dollars.
+        now: seconds since the epoch, for the rows' `ts`.
+        timeout_s: how long a database that does not answer, or a lock, is waited for.
+        own_rows: where this run's rows are kept as well; closed with the ledger.
+        read_only: only look; where there are no tables the ledger is empty, and stays so.
+
+    Raises:
+        LedgerUnavailable: the database cannot be reached.
+        LedgerError: the cap is not a finite amount, or the tables are not ours.
+    """
+
+    def __init__(
+        self,
+        url: URL,
+        cap_usd: float,
+        *,
+        now: Callable[[], float] = time.time,
+        timeout_s: float = 60.0,
+        own_rows: OwnRows | None = None,
+        read_only: bool = False,
+    ) -> None:
+        super().__init__(cap_usd, now=now, own_rows=own_rows)
+        self._place = url.render_as_string(hide_password=True)
+        self._timeout_s = timeout_s
+        self._read_only = read_only
+        self._turn = threading.Lock()
+        self._database = connect(url)
+        self._known_cap: float | None = None
+        self._reached = True
+        self._is_there = True
+        try:
+            self._change(self._look if read_only else self._create, opening=True)
+        except LedgerError:
+            self._own.close()
+            self._close()
+            raise
+
+    @property
+    def charged_usd(self) -> float:
+        """Settled charges plus open reservations of all runs, in US dollars."""
+        if not self._is_there:
+            return 0.0
+        found = self._change(_read_totals)
+        self._known_cap = found.cap_usd
+        return float(found.charged)
+
+    def rows(self) -> Iterator[Row]:
+        """Every row that is there now, in the order they were written, in the file's format."""
+        found = self._change(partial(_read_rows, after=0)) if self._is_there else []
+        while found:
+            yield from map(_as_row, found)
+            found = self._change(partial(_read_rows, after=found[-1].seq))
+
+    def sessions(self) -> dict[str, Session]:
+        """The sessions that are known, by their ids."""
+        if not self._is_there:
+            return {}
+        found = self._change(lambda connection: connection.execute(select(sessions.c.fields)).all())
+        known = (Session.of(loads(fields)) for (fields,) in found)
+        return {session.id: session for session in known}
+
+    def _close(self) -> None:
+        self._database.engine.dispose()
+
+    def _first_cap_usd(self) -> float | None:
+        return self._known_cap
+
+    def _create(self, connection: Connection) -> None:
+        self._database.lock_schema(connection)
+        schema.create(connection)
+        known = select(sessions.c.id).where(sessions.c.id == self._session.id)
+        if connection.execute(known).first() is None:
+            fields = dumps(self._session.fields())
+            connection.execute(insert(sessions).values(id=self._session.id, fields=fields))
+        self._known_cap = _read_totals(connection).cap_usd
+
+    def _look(self, connection: Connection) -> None:
+        self._is_there = schema.exists(connection)
+        if self._is_there:
+            self._known_cap = _read_totals(connection).cap_usd
+
+    def _write_reservation(self, row: Row) -> None:
+        self._check_writable()
+
+        def reserve(connection: Connection) -> CapReached | None:
+            found = _lock_totals(connection)
+            if _find(connection, row["reservation_id"], "reserve") is not None:
+                # An earlier attempt was committed, and only its answer was lost.
+                return None
+            if found.cap_usd is None:
+                found.cap_usd = self._own_cap
+                _add(connection, found, cap_row(found.cap_usd, row["ts"]))
+            self._known_cap = found.cap_usd
+            try:
+                check_fits(found.charged, row["reserved_usd"], self.cap_usd)
+            except CapReached as refusal:
+                # The cap itself stays.
+                return refusal
+            found.charged += Fraction(row["reserved_usd"])
+            _add(connection, found, row)
+            return None
+
+        if refusal := self._change(reserve):
+            raise refusal
+
+    def _write_settlement(self, row: Row) -> float:
+        self._check_writable()
+        tried = False
+
+        def settle(connection: Connection) -> float:
+            nonlocal tried
+            again, tried = tried, True
+            found = _lock_totals(connection)
+            name = row["reservation_id"]
+            reserved = _find(connection, name, "reserve")
+            if reserved is None:
+                raise LedgerError(f"reservation {name} is unknown")
+            settled = _find(connection, name, "settle")
+            if settled is None:
+                found.charged += Fraction(row["charged_usd"]) - Fraction(reserved.usd)
+                _add(connection, found, row)
+            elif not again or (settled.usd, settled.ts) != (row["charged_usd"], row["ts"]):
+                raise LedgerError(f"reservation {name} is already settled")
+            return float(reserved.usd)
+
+        return self._change(settle)
+
+    def _check_writable(self) -> None:
+        if self._read_only:
+            raise LedgerError(f"{self._place}: opened only to look")
+
+    def _change(self, work: Callable[[Connection], T], *, opening: bool = False) -> T:
+        """Do the work in one transaction, again until it is known to be committed."""
+        # Whoever has waited once is not made to wait as long again, only to try again.
+        timeout_s = self._timeout_s if self._reached else 0.0
+        started = time.monotonic()
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            try:
+                with self._turn, self._database.engine.begin() as connection:
+                    result = work(connection)
+            except (OperationalError, InterfaceError) as error:
+                waited_s = time.monotonic() - started
+                # At the first connection, waiting would only hide a wrong address.
+                hopeless = opening and not _is_locked(error)
+                if hopeless or waited_s >= timeout_s:
+                    self._reached = False
+                    raise LedgerUnavailable(self._reason(error, waited_s)) from None
+                log.info("%s: %s; trying again", self._place, _first_line(error))
+            except SQLAlchemyError as error:
+                raise LedgerError(f"{self._place}: {_first_line(error)}") from None
+            else:
+                self._reached = True
+                return result
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    def _reason(self, error: DBAPIError, waited_s: float) -> str:
+        if _is_locked(error):
+            with suppress(SQLAlchemyError):
+                holder = self._database.holder()
+                return f"{self._place}: {holder} has held the lock for {waited_s:.0f} s"
+        return f"{self._place}: cannot be reached: {_first_line(error)}"
+
+
+def _is_locked(error: DBAPIError) -> bool:
+    """Whether others kept a lock for too long: SQLite's own words, PostgreSQL's code for it."""
+    return "database is locked" in str(error.orig) or (
+        getattr(error.orig, "sqlstate", None) == "55P03"
+    )
+
+
+def _read_totals(connection: Connection) -> _Totals:
+    return _as_totals(connection.execute(select(totals)).one())
+
+
+def _lock_totals(connection: Connection) -> _Totals:
+    # SQLite has no such lock, and needs none: the whole transaction is the only writer.
+    return _as_totals(connection.execute(select(totals).with_for_update()).one())
+
+
+def _as_totals(found: Any) -> _Totals:
+    return _Totals(found.cap_usd, Fraction(found.charged), found.n_rows)
+
+
+def _find(connection: Connection, name: str, kind: str) -> Any:
+    query = select(rows.c.usd, rows.c.ts).where(rows.c.reservation_id == name, rows.c.event == kind)
+    return connection.execute(query).first()
+
+
+def _add(connection: Connection, found: _Totals, row: Row) -> None:
+    """Add a row, and what the ledger comes to with it."""
+    found.n_rows += 1
+    connection.execute(
+        insert(rows).values(
+            seq=found.n_rows,
+            event=row["event"],
+            reservation_id=row.get("reservation_id"),
+            usd=float(row[_USD[row["event"]]]),
+            ts=row["ts"],
+            meta=dumps(row["meta"]) if "meta" in row else None,
+        )
+    )
+    connection.execute(
+        update(totals).values(
+            cap_usd=found.cap_usd, charged=str(found.charged), n_rows=found.n_rows
+        )
+    )
+
+
+_USD = {"cap": "cap_usd", "reserve": "reserved_usd", "settle": "charged_usd"}
+
+
+def _read_rows(connection: Connection, *, after: int) -> list[Any]:
+    query = select(rows).where(rows.c.seq > after).order_by(rows.c.seq).limit(_PART_ROWS)
+    return list(connection.execute(query))
+
+
+def _as_row(found: Any) -> Row:
+    if found.event == "cap":
+        return cap_row(found.usd, found.ts)
+    make = reserve_row if found.event == "reserve" else settle_row
+    return make(found.reservation_id, found.usd, found.ts, loads(found.meta))
+
+
+def _first_line(error: SQLAlchemyError) -> str:
+    """What the database said, without the statement and the address of an explanation."""
+    said = str(error.orig) if isinstance(error, DBAPIError) else str(error)
+    return (said.strip().splitlines() or [type(error).__name__])[0]

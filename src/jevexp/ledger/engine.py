@@ -1,0 +1,124 @@
+"""Connections to a ledger's database: SQLite's file or PostgreSQL, each with its own ways."""
+
+import os
+import socket
+from pathlib import Path
+from typing import Any, Protocol
+
+from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy.engine import URL
+
+from jevexp.ledger.lock import holder
+
+# How long one attempt waits for a lock, and for a connection; the ledger tries again until its own
+# timeout.
+_LOCK_S = 2
+_CONNECT_S = 10
+# Any number, as long as every jevexp takes the same: it stands for "I am making the tables".
+_MAKING = 5_265_874_051
+_PING = {"keepalives_idle": 5, "keepalives_interval": 5, "keepalives_count": 3}
+
+
+class Database(Protocol):
+    """What differs between the kinds of databases."""
+
+    engine: Engine
+
+    def lock_schema(self, connection: Connection) -> None:
+        """Let nobody else make tables until this transaction ends."""
+
+    def holder(self) -> str:
+        """Who keeps others waiting, for a message."""
+
+
+def connect(url: URL) -> Database:
+    """Prepare connections; nothing is connected to yet. The URL holds the password."""
+    return _Sqlite(url) if url.get_backend_name() == "sqlite" else _Postgres(url)
+
+
+class _Sqlite:
+    """SQLite: one writer at a time, which BEGIN IMMEDIATE makes us from the start."""
+
+    def __init__(self, url: URL) -> None:
+        self._path = Path(str(url.database))
+        self.engine = create_engine(
+            url, connect_args={"timeout": _LOCK_S, "check_same_thread": False}, **_POOL
+        )
+        event.listen(self.engine, "connect", self._connected)
+        event.listen(self.engine, "begin", self._begin)
+
+    @staticmethod
+    def _connected(connection: Any, _record: object) -> None:
+        # Python's own transactions would begin as readers.
+        connection.isolation_level = None
+        # A commit is on disk when it returns, with one fsync.
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=FULL")
+
+    @staticmethod
+    def _begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    def lock_schema(self, connection: Connection) -> None:
+        """The transaction is the only writer already."""
+
+    def holder(self) -> str:
+        """The process that has a lock on one of SQLite's files."""
+        return holder(*(Path(f"{self._path}{suffix}") for suffix in ("", "-wal", "-shm")))
+
+
+class _Postgres:
+    """PostgreSQL: a row that is locked by whoever changes it, wherever they are."""
+
+    def __init__(self, url: URL) -> None:
+        name = f"jevexp {socket.gethostname()} {os.getpid()}"
+        self.engine = create_engine(
+            url,
+            connect_args={
+                "connect_timeout": _CONNECT_S,
+                "application_name": name[:63],
+                # A machine that is gone is noticed, on either side, within half a minute.
+                "tcp_user_timeout": 30_000,
+                **_PING,
+            },
+            **_POOL,
+        )
+        event.listen(self.engine, "connect", self._connected)
+
+    @staticmethod
+    def _connected(connection: Any, _record: object) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET lock_timeout = '{_LOCK_S}s'")
+            cursor.execute("SET statement_timeout = '30s'")
+            # A client that stopped in the middle of a change must not keep the others out.
+            cursor.execute("SET idle_in_transaction_session_timeout = '30s'")
+            for name, seconds in _PING.items():
+                cursor.execute(f"SET tcp_{name} = {seconds}")
+            cursor.execute("SHOW synchronous_commit")
+            if cursor.fetchone()[0] == "off":
+                # A reservation that a power cut can undo is none.
+                cursor.execute("SET synchronous_commit = on")
+        connection.commit()
+
+    def lock_schema(self, connection: Connection) -> None:
+        """Take an advisory lock, which the transaction's end gives back."""
+        connection.execute(text("SELECT pg_advisory_xact_lock(:making)"), {"making": _MAKING})
+
+    def holder(self) -> str:
+        """The session that has been longest in a change of the ledger."""
+        query = text(
+            "SELECT a.application_name, a.client_addr, a.pid FROM pg_stat_activity a "
+            "JOIN pg_locks l ON l.pid = a.pid AND l.granted AND l.mode = 'RowShareLock' "
+            "WHERE l.relation = to_regclass('jevexp_ledger') AND a.pid <> pg_backend_pid() "
+            "ORDER BY a.xact_start LIMIT 1"
+        )
+        with self.engine.connect() as connection:
+            found = connection.execute(query).first()
+        if found is None:
+            return "another process"
+        return f"{found[0] or 'a client'} from {found[1] or 'here'} (server process {found[2]})"
+
+
+# One connection a process: changes wait for each other at the database anyway. What a statement was
+# given must not get into messages.
+_POOL: dict[str, Any] = {"pool_size": 1, "max_overflow": 0, "hide_parameters": True}

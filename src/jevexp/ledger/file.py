@@ -1,0 +1,251 @@
+"""A ledger as an append-only file that any number of runs and processes share.
+
+Every row is one JSON line; the pinned harness reads our files and we read its. Both lock the file
+itself with `flock`, so that they exclude each other, and both keep an unsettled reservation
+charged: a request that was in flight when its process died may have cost money.
+"""
+
+import os
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from jevexp.core.json import loads
+from jevexp.ledger.base import BaseLedger
+from jevexp.ledger.books import Books, LedgerError, check_fits
+from jevexp.ledger.lock import lock, unlock
+from jevexp.ledger.own import OwnRows
+from jevexp.ledger.rows import Row, append, cap_row
+from jevexp.ledger.sessions import Session
+from jevexp.untrusted.files import MAX_LINE_BYTES, read_document
+
+# How every row begins, ours and the pinned harness's.
+_ROW_START = b'{"event"'
+_PART_BYTES = 1 << 20
+
+
+class FileLedger(BaseLedger):
+    """One open ledger file.
+
+    The lower of the file's first cap and `cap_usd` is in force: a later run can lower the cap for
+    itself and never raise it. Each change takes the exclusive lock, reads only the rows that others
+    have appended since, appends one row and forces it to disk.
+
+    Args:
+        path: the ledger file; made where it does not exist.
+        cap_usd: this run's cap in US dollars.
+        now: seconds since the epoch, for the rows' `ts`.
+        lock_timeout_s: how long another process may hold the lock.
+        own_rows: where this run's rows are kept as well, if the file is shared; closed with it.
+        read_only: only look; the file has to exist, and nothing in it is mended.
+
+    Raises:
+        LedgerError: the cap is not a finite amount, or the file is no ledger.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        cap_usd: float,
+        *,
+        now: Callable[[], float] = time.time,
+        lock_timeout_s: float = 60.0,
+        own_rows: OwnRows | None = None,
+        read_only: bool = False,
+    ) -> None:
+        super().__init__(cap_usd, now=now, own_rows=own_rows)
+        self.path = path
+        self._lock_timeout_s = lock_timeout_s
+        self._read_only = read_only
+        # Threads share one open file, between which its lock makes no difference.
+        self._turn = threading.Lock()
+        flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_APPEND | os.O_CREAT
+        # Opening a pipe would wait for somebody at its other end.
+        self._file = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
+        self._position = 0
+        self._lines = 0
+        self._books = Books()
+        try:
+            if not stat.S_ISREG(os.fstat(self._file).st_mode):
+                raise LedgerError(f"{path}: is no file, and a ledger is one")
+            with self._locked():
+                if own_rows:
+                    _keep_session(path, self._session)
+        except LedgerError:
+            self.close()
+            raise
+
+    @property
+    def charged_usd(self) -> float:
+        """Settled charges plus open reservations of all runs, in US dollars."""
+        with self._locked():
+            return float(self._books.charged)
+
+    def adopt(self, reservation_id: str) -> None:
+        """Count a reservation as made through this object.
+
+        For one that the pinned harness has just written into the same file.
+
+        Raises:
+            LedgerError: the file is damaged.
+        """
+        self._own.adopt(reservation_id)
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """Read what others have appended since the last look.
+
+        Raises:
+            LedgerError: the file is damaged.
+        """
+        with self._locked():
+            pass
+
+    def rows(self) -> Iterator[Row]:
+        """Every row that is in the file now, one after the other."""
+        self.catch_up()
+        with self.path.open("rb") as file:
+            for _ in range(self._lines):
+                if line := file.readline().strip():
+                    yield loads(line)
+
+    def sessions(self) -> dict[str, Session]:
+        """The sessions that are known, by their ids."""
+        path = _sessions_path(self.path)
+        if not path.exists():
+            return {}
+        try:
+            lines = read_document(path).splitlines()
+        except (OSError, ValueError) as error:
+            raise LedgerError(f"{path}: cannot be read: {error}") from error
+        found = {}
+        for line in lines:
+            # What a killed process left in the middle of a line is nobody's session.
+            with suppress(ValueError, AttributeError):
+                session = Session.of(loads(line))
+                found[session.id] = session
+        return found
+
+    def _close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def _first_cap_usd(self) -> float | None:
+        return self._books.first_cap_usd
+
+    def _write_reservation(self, row: Row) -> None:
+        with self._locked():
+            if self._books.first_cap_usd is None:
+                self._append(cap_row(self._own_cap, row["ts"]))
+            check_fits(self._books.charged, row["reserved_usd"], self.cap_usd)
+            self._append(row)
+
+    def _write_settlement(self, row: Row) -> float:
+        with self._locked():
+            reserved = self._books.reserved(row["reservation_id"])
+            self._append(row)
+        return reserved
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        with self._turn:
+            lock(self._file, self.path, self._lock_timeout_s)
+            try:
+                self._read_on()
+                yield
+            finally:
+                unlock(self._file)
+
+    def _read_on(self) -> None:
+        """Read what others appended since the last look."""
+        size = os.fstat(self._file).st_size
+        if size == self._position:
+            return
+        if size < self._position:
+            raise LedgerError(f"{self.path}: has become shorter; a ledger only grows")
+        torn = b""
+        for part in self._parts(size):
+            *complete, torn = (torn + part).split(b"\n")
+            for line in complete:
+                self._read(line)
+            if len(torn) > MAX_LINE_BYTES:
+                raise LedgerError(f"{self.path}:{self._lines + 1}: not a ledger row: too long")
+        if torn:
+            self._mend(torn)
+
+    def _parts(self, size: int) -> Iterator[bytes]:
+        """The bytes from the current position on; all of them, or a short read looks torn."""
+        position = self._position
+        while part := os.pread(self._file, min(size - position, _PART_BYTES), position):
+            yield part
+            position += len(part)
+
+    def _mend(self, torn: bytes) -> None:
+        """Deal with a last line without its end, which a dying process left behind.
+
+        Whoever wrote it never heard that it was written, so no request followed from it: a part of
+        a row is dropped. A row that only lacks its newline is kept and counts.
+        """
+        if torn[: len(_ROW_START)] != _ROW_START[: len(torn)]:
+            raise LedgerError(f"{self.path}:{self._lines + 1}: not a ledger row")
+        if self._read_only:
+            return
+        try:
+            loads(torn)
+        except ValueError:
+            os.ftruncate(self._file, self._position)
+        else:
+            os.write(self._file, b"\n")
+            self._read(torn)
+        os.fsync(self._file)
+
+    def _append(self, row: Row) -> None:
+        if self._read_only:
+            raise LedgerError(f"{self.path}: opened only to look")
+        self._position += append(self._file, row, self.path)
+        self._lines += 1
+        self._books.add(row)
+
+    def _read(self, line: bytes) -> None:
+        """Take in one row that is in the file already."""
+        row = None
+        try:
+            if line.strip():
+                row = loads(line)
+                self._books.add(row)
+        except (ValueError, KeyError, TypeError, LedgerError) as error:
+            place = f"{self.path}:{self._lines + 1}"
+            raise LedgerError(f"{place}: not a ledger row: {error}") from error
+        self._lines += 1
+        self._position += len(line) + 1
+        if row:
+            self._note(row)
+
+    def _note(self, row: Row) -> None:
+        """Keep a row of an adopted reservation, which the pinned harness wrote."""
+        if row.get("reservation_id") not in self._own:
+            return
+        if row["event"] == "reserve":
+            self._own.begin(self.cap_usd, row["ts"])
+            self._own.reserved(row)
+        elif row["event"] == "settle":
+            self._own.settled(row)
+
+
+def _sessions_path(ledger: Path) -> Path:
+    return ledger.with_name(f"{ledger.name}.sessions")
+
+
+def _keep_session(ledger: Path, session: Session) -> None:
+    """Note who is about to reserve; the ledger is locked meanwhile."""
+    file = os.open(
+        _sessions_path(ledger), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644
+    )
+    try:
+        append(file, session.fields(), ledger)
+    finally:
+        os.close(file)

@@ -1,0 +1,158 @@
+"""Where a ledger is: a file, or a database."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from jevexp.errors import InputError
+from jevexp.ledger.books import LedgerError
+from jevexp.ledger.file import FileLedger
+from jevexp.ledger.network import check_locks
+from jevexp.ledger.own import OwnRows
+from jevexp.ledger.protocol import ReadableLedger
+
+
+@dataclass(frozen=True, slots=True)
+class FilePlace:
+    """A ledger's file; as text, its path.
+
+    Attributes:
+        path: the file.
+        on_network: whether it may lie on a network file system.
+        shared: whether more than one process may use it.
+    """
+
+    path: Path
+    on_network: bool = False
+    shared: bool = True
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a ledger."""
+        return self.path.exists()
+
+    def check(self) -> None:
+        """Look whether the ledger could be used, and make nothing.
+
+        Raises:
+            InputError: its locks cannot be trusted.
+        """
+        if self.shared:
+            try:
+                check_locks(self.path, allow_network=self.on_network)
+            except LedgerError as error:
+                raise InputError(f"caps.ledger: {error}") from error
+
+    def open(
+        self, cap_usd: float, *, own_rows: Path | None = None, read_only: bool = False
+    ) -> FileLedger:
+        """Open the ledger; it is made where it does not exist.
+
+        Raises:
+            InputError: it cannot be used.
+        """
+        try:
+            if read_only:
+                return FileLedger(self.path, cap_usd, read_only=True)
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.check()
+            kept = OwnRows(own_rows) if own_rows else None
+            return FileLedger(self.path, cap_usd, own_rows=kept)
+        except LedgerError as error:
+            raise InputError(f"caps.ledger: {error}") from error
+        except OSError as error:
+            raise InputError(f"caps.ledger: {self.path}: {error.strerror}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class DatabasePlace:
+    """A ledger's database; as text, its address, which holds no password.
+
+    Attributes:
+        url: for SQLAlchemy, of SQLite or PostgreSQL.
+        password_env: the environment variable that holds the password, if one is needed.
+    """
+
+    url: str
+    password_env: str | None = None
+
+    def __str__(self) -> str:
+        return self.url
+
+    @property
+    def exists(self) -> bool:
+        """Whether there can be a ledger: SQLite would make a file for whoever asks."""
+        path = sqlite_path(self.url)
+        return path is None or path.exists()
+
+    def check(self) -> None:
+        """Look whether the ledger could be used, and make nothing.
+
+        Raises:
+            InputError: the password is missing, or SQLite's file has no locks to trust.
+        """
+        self._password()
+        if path := sqlite_path(self.url):
+            try:
+                check_locks(path, allow_network=False)
+            except LedgerError as error:
+                raise InputError(f"caps.ledger_url: {error}") from error
+
+    def open(
+        self, cap_usd: float, *, own_rows: Path | None = None, read_only: bool = False
+    ) -> ReadableLedger:
+        """Open the ledger; its tables are made where they do not exist.
+
+        Raises:
+            InputError: it cannot be used.
+        """
+        self.check()
+        try:
+            from sqlalchemy.engine import make_url
+
+            from jevexp.ledger.database import DatabaseLedger
+
+            url = make_url(self.url)
+            if url.get_backend_name() == "postgresql":
+                import psycopg  # noqa: F401 - says whether the extra is installed
+
+                url = url.set(drivername="postgresql+psycopg", password=self._password())
+            elif path := sqlite_path(self.url):
+                path.parent.mkdir(parents=True, exist_ok=True)
+            kept = OwnRows(own_rows) if own_rows else None
+            return DatabaseLedger(url, cap_usd, own_rows=kept, read_only=read_only)
+        except ImportError as error:
+            raise InputError(
+                f"caps.ledger_url: {error.name} is not installed; pip install 'jevexp[postgres]'"
+            ) from error
+        except LedgerError as error:
+            raise InputError(f"caps.ledger_url: {error}") from error
+        except OSError as error:
+            raise InputError(f"caps.ledger_url: {error.filename}: {error.strerror}") from error
+
+    def _password(self) -> str | None:
+        if self.password_env is None:
+            return None
+        if not (password := os.environ.get(self.password_env)):
+            raise InputError(
+                f"caps.ledger_password_env: {self.password_env} is not set in the environment"
+            )
+        return password
+
+
+Place = FilePlace | DatabasePlace
+
+
+def sqlite_path(url: str) -> Path | None:
+    """The file of a SQLite address; None for any other."""
+    kind, found, path = url.partition(":///")
+    return Path(path) if found and kind.partition("+")[0] == "sqlite" else None
+
+
+def database_place(url: str, password_env: str | None) -> DatabasePlace:
+    """The place of a configured address; a relative path of SQLite's becomes absolute."""
+    path = sqlite_path(url)
+    return DatabasePlace(f"sqlite:///{path.absolute()}" if path else url, password_env)

@@ -1,0 +1,18 @@
+"""One run: planned, asked, proved, tracked."""
+
+from jevexp.run.asking import Observer
+from jevexp.run.identifying import Identification, identify
+from jevexp.run.planning import Launch, Plan, check_ledger, plan
+from jevexp.run.running import Outcome, run
+
+__all__ = [
+    "Identification",
+    "Launch",
+    "Observer",
+    "Outcome",
+    "Plan",
+    "check_ledger",
+    "identify",
+    "plan",
+    "run",
+]

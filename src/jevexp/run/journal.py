@@ -1,0 +1,175 @@
+"""Keeps a run's manifest true while the run goes on."""
+
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from jevexp.backends.proxy import named_proxy
+from jevexp.core.record import Record
+from jevexp.datasets import LoadedDataset
+from jevexp.errors import InputError
+from jevexp.run.software import describe_software
+from jevexp.settings import Settings
+from jevexp.store.directory import LEDGER, RunDirectory
+from jevexp.store.manifest import (
+    Config,
+    Counts,
+    DatasetEntry,
+    FingerprintEntry,
+    LedgerEntry,
+    Manifest,
+    ModelEntry,
+    Resumed,
+    RunStatus,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a run ended: its status, the command's exit status, the stop rule, the error."""
+
+    status: RunStatus
+    exit_status: int
+    stop_reason: str | None = None
+    error: BaseException | None = None
+
+
+class Journal:
+    """What is known about a run so far.
+
+    The first manifest says "running"; a run that is killed leaves that one behind, which is the
+    truth about it.
+    """
+
+    def __init__(
+        self,
+        directory: RunDirectory,
+        settings: Settings,
+        dataset: LoadedDataset,
+        *,
+        requested: int,
+        ledger: object,
+        sweep: str | None,
+        overrides: tuple[str, ...],
+        harness: dict[str, Any],
+        resumed: Resumed | None = None,
+    ) -> None:
+        self._directory = directory
+        self._settings = settings
+        self._sweep = sweep
+        self._harness = harness
+        self._resumed = resumed
+        self._started = _now()
+        self._software = describe_software()
+        self._config = Config(
+            sha256=settings.config_hash, overrides=list(overrides), resolved=settings.resolved()
+        )
+        self._dataset = DatasetEntry(
+            name=dataset.name,
+            dataset_hash=dataset.dataset_hash,
+            n_tasks=len(dataset.tasks),
+            files=[asdict(file) for file in dataset.files],
+            pin=dataset.pin,
+        )
+        self._ledger = LedgerEntry(
+            path=str(ledger),
+            shared=str(ledger) != str(directory.path / LEDGER),
+            cap_usd=settings.caps.cap_usd,
+            charged_by_run_usd=0.0,
+            charged_usd=0.0,
+            reason=settings.caps.reason,
+        )
+        self._provider: dict[str, Any] = {}
+        self._identity: dict[str, Any] | None = None
+        self._fingerprint: FingerprintEntry | None = None
+        self._resolved: set[str] = set()
+        self._cost_basis: set[str] = set()
+        self.counts = Counts(requested=requested, attempted=0, answered=0, valid=0)
+
+    def opened(
+        self, description: dict[str, Any], identity: dict[str, Any], fingerprint: FingerprintEntry
+    ) -> None:
+        """The provider is open, has described itself, and was held against what is declared."""
+        self._provider = description
+        self._identity = identity
+        self._fingerprint = fingerprint
+        self.save()
+
+    def record(self, record: Record) -> None:
+        """One more task was attempted."""
+        counts = self.counts
+        self.counts = Counts(
+            requested=counts.requested,
+            attempted=counts.attempted + 1,
+            answered=counts.answered + record.ok,
+            valid=counts.valid + (record.ok and record.valid),
+        )
+        self._cost_basis.add(record.cost_basis)
+        # Of a failed attempt nobody knows who would have answered.
+        if record.ok and record.model:
+            self._resolved.add(record.model)
+
+    def charged(self, *, cap_usd: float, by_run_usd: float, by_all_usd: float) -> None:
+        """What the ledger says, in US dollars."""
+        self._ledger = self._ledger.model_copy(
+            update={
+                "cap_usd": cap_usd,
+                "charged_by_run_usd": by_run_usd,
+                "charged_usd": by_all_usd,
+            }
+        )
+
+    @property
+    def ledger_charged_usd(self) -> float:
+        """The whole ledger's charge, in US dollars."""
+        return self._ledger.charged_usd
+
+    def save(self, ending: Ending | None = None) -> Manifest:
+        """Write what is known; with `ending` for the last time."""
+        error = ending.error if ending else None
+        manifest = Manifest(
+            run=self._directory.path.name,
+            sweep=self._sweep,
+            status=ending.status if ending else RunStatus.RUNNING,
+            exit_status=ending.exit_status if ending else None,
+            stop_reason=ending.stop_reason if ending else None,
+            error=type(error).__name__ if error else None,
+            message=_safe_words(error),
+            started=self._started,
+            finished=_now() if ending else None,
+            harness=self._harness,
+            software=self._software,
+            config=self._config,
+            dataset=self._dataset,
+            backend={
+                "name": self._settings.backend.name,
+                "description": self._provider,
+                "proxy": named_proxy(self._provider.get("base_url")),
+            },
+            model=ModelEntry(
+                requested=self._settings.model.alias,
+                session=self._provider.get("model"),
+                resolved=sorted(self._resolved),
+                declared=self._settings.model.model_dump(mode="json"),
+            ),
+            identity=self._identity,
+            fingerprint=self._fingerprint,
+            concurrency=self._settings.runner.concurrency,
+            counts=self.counts,
+            cost_basis=sorted(self._cost_basis),
+            ledger=self._ledger,
+            resumed=self._resumed,
+        )
+        self._directory.write_manifest(manifest)
+        return manifest
+
+
+def _safe_words(error: BaseException | None) -> str | None:
+    """Our own messages, and the operating system's; others may hold a secret."""
+    if isinstance(error, InputError):
+        return str(error)
+    return error.strerror if isinstance(error, OSError) and error.errno else None
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,104 @@
+"""What a run will be, and everything about it that can be checked without a provider."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jevexp.backends.factory import make_backend
+from jevexp.backends.protocol import check_concurrency
+from jevexp.core.task import Task
+from jevexp.datasets import LoadedDataset, load_dataset
+from jevexp.harness import FilePlace, Harness, Place, database_place, make_harness
+from jevexp.settings import Caps, Settings
+from jevexp.store.adoption import Adoption
+from jevexp.store.directory import LEDGER
+from jevexp.tracking import make_tracker
+from jevexp.untrusted.console import SafeConsole
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A run that can go ahead as far as anyone can tell without asking a provider.
+
+    `adoption` is what it takes over from an earlier run, `charged_before_usd` what earlier sittings
+    were charged in ledgers of their own, in US dollars.
+    """
+
+    settings: Settings
+    dataset: LoadedDataset
+    tasks: Sequence[Task]
+    harness: Harness
+    adoption: Adoption | None = None
+    charged_before_usd: float = 0.0
+
+    @property
+    def to_ask(self) -> Sequence[Task]:
+        """The tasks without those whose answers are taken over from an earlier run."""
+        if self.adoption is None:
+            return self.tasks
+        adopted = set(self.adoption.entry.adopted)
+        return tuple(task for task in self.tasks if task.id not in adopted)
+
+    @property
+    def cap_usd(self) -> float:
+        """The configured cap without what earlier sessions were charged, in US dollars."""
+        return max(0.0, self.settings.caps.cap_usd - self.charged_before_usd)
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Where a run goes: its directory, and for a run of a sweep the sweep's."""
+
+    directory: Path
+    sweep: Path | None = None
+    overrides: tuple[str, ...] = ()
+
+    def ledger(self, caps: Caps) -> Place:
+        """Where the ledger is: as configured, else inside the sweep or the run."""
+        return _configured_ledger(caps) or FilePlace(
+            (self.sweep or self.directory) / LEDGER,
+            on_network=caps.ledger_on_network,
+            shared=self.sweep is not None,
+        )
+
+
+def plan(settings: Settings) -> Plan:
+    """Check everything that needs no provider; pinned files that are not here are downloaded.
+
+    Raises:
+        InputError: the run cannot succeed as configured.
+    """
+    dataset = load_dataset(settings.dataset, show=SafeConsole(stderr=True))
+    tasks = dataset.tasks[: settings.caps.limit]
+    backend = make_backend(settings.backend, settings.model, tasks)
+    check_concurrency(backend, settings.runner.concurrency)
+    make_tracker(settings.tracking, Path(settings.outputs))
+    check_ledger(settings)
+    harness = make_harness(settings.harness, concurrency=settings.runner.concurrency)
+    harness.check(tasks)
+    return Plan(settings, dataset, tasks, harness)
+
+
+def check_ledger(settings: Settings) -> tuple[float, float]:
+    """The cap that will be in force and what is charged already, in US dollars; only looks.
+
+    Raises:
+        InputError: the configured ledger exists and cannot be used.
+    """
+    caps = settings.caps
+    place = _configured_ledger(caps)
+    if place is None:
+        return caps.cap_usd, 0.0
+    place.check()
+    if not place.exists:
+        return caps.cap_usd, 0.0
+    with place.open(caps.cap_usd, read_only=True) as ledger:
+        return ledger.cap_usd, ledger.charged_usd
+
+
+def _configured_ledger(caps: Caps) -> Place | None:
+    if caps.ledger_url is not None:
+        return database_place(caps.ledger_url, caps.ledger_password_env)
+    if caps.ledger is not None:
+        return FilePlace(Path(caps.ledger).absolute(), on_network=caps.ledger_on_network)
+    return None

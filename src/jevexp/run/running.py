@@ -1,0 +1,111 @@
+"""One run from top to bottom: claim a directory, ask, prove, track."""
+
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any
+
+from jevexp.core.task import Task
+from jevexp.errors import InputError
+from jevexp.harness import RunOutcome
+from jevexp.harness.interrupts import Interrupted, Interrupts
+from jevexp.run.asking import Attempt, Observer
+from jevexp.run.journal import Ending, Journal
+from jevexp.run.planning import Launch, Plan
+from jevexp.store import Manifest, RunDirectory, RunStatus
+from jevexp.store.directory import LOG
+from jevexp.store.runlog import run_log
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended, as its directory says it.
+
+    `signal` is one that arrived, also when it came too late to stop the run. `tracked` is false
+    where the tracker never heard of it: a refused run, or somebody who did not want to wait.
+    """
+
+    directory: RunDirectory
+    manifest: Manifest
+    summary: dict[str, Any]
+    signal: Interrupted | None = None
+    tracked: bool = False
+
+
+def run(
+    plan: Plan,
+    launch: Launch,
+    observer: Observer,
+    track: Callable[[RunDirectory, Sequence[Task]], None],
+) -> Outcome:
+    """Run a plan and leave its evidence in the launch's directory.
+
+    Whatever happens after the directory is claimed, it ends with a manifest that tells the truth.
+    `track` is called once the directory is complete, and cannot change it.
+
+    Raises:
+        InputError: the directory is not fresh; nothing was written.
+    """
+    with ExitStack() as stack:
+        interrupts = stack.enter_context(Interrupts(observer.stopping))
+        directory = RunDirectory.create(launch.directory)
+        stack.callback(directory.release)
+        with run_log(directory.path / LOG):
+            journal = _journal(plan, launch, directory)
+            journal.save()
+            attempt = Attempt(plan, launch, directory, journal)
+            ending = _ending(journal, lambda: attempt.run(observer, interrupts))
+            outcome = _complete(plan, directory, journal, ending)
+        directory.seal()
+        tracked = ending.status is not RunStatus.REFUSED and not interrupts.impatient
+        if tracked:
+            track(directory, plan.tasks)
+        return replace(outcome, signal=interrupts.pending, tracked=tracked)
+
+
+def _journal(plan: Plan, launch: Launch, directory: RunDirectory) -> Journal:
+    return Journal(
+        directory,
+        plan.settings,
+        plan.dataset,
+        requested=len(plan.tasks),
+        ledger=launch.ledger(plan.settings.caps),
+        sweep=launch.sweep.name if launch.sweep else None,
+        overrides=launch.overrides,
+        harness=plan.harness.describe(),
+        resumed=plan.adoption.entry if plan.adoption else None,
+    )
+
+
+def _ending(journal: Journal, ask: Callable[[], RunOutcome]) -> Ending:
+    """Ask, and say how that ended; nothing but an ending comes out of here."""
+    try:
+        outcome = ask()
+    except InputError as error:
+        return Ending(RunStatus.REFUSED, 2, error=error)
+    except Interrupted as error:
+        return Ending(RunStatus.INTERRUPTED, error.exit_status, error=error)
+    except (Exception, SystemExit) as error:
+        # Neither the person's mistake nor the provider's: the log gets the traceback.
+        log.exception("the run crashed")
+        return Ending(RunStatus.CRASHED, 1, error=error)
+    if journal.counts.valid == journal.counts.requested:
+        return Ending(RunStatus.COMPLETE, 0)
+    return Ending(RunStatus.INCOMPLETE, 1, stop_reason=outcome.stop)
+
+
+def _complete(plan: Plan, directory: RunDirectory, journal: Journal, ending: Ending) -> Outcome:
+    """Close the results, then write summary and manifest."""
+    directory.close()
+    summary = plan.harness.summarize(
+        plan.tasks, directory.records(), ledger_charged_usd=journal.ledger_charged_usd
+    )
+    # The charges first: a kill right after the summary must not leave the two at odds.
+    journal.save()
+    directory.write_summary(summary)
+    manifest = journal.save(ending)
+    log.info("%s, stop reason: %s", ending.status, ending.stop_reason)
+    return Outcome(directory, manifest, summary)

@@ -1,0 +1,263 @@
+"""One run's directory: fresh, append-only while it runs, complete when it is closed."""
+
+import errno
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from io import FileIO
+from pathlib import Path
+from typing import Any, Self
+
+from jevexp.core.json import dumps, loads
+from jevexp.core.record import Record
+from jevexp.errors import InputError
+from jevexp.store.adoption import AdoptedRecords, Adoption
+from jevexp.store.early import EarlyRecords
+from jevexp.store.files import replace, sync_directory, write_durably, write_new
+from jevexp.store.lock import WriterLock, is_held
+from jevexp.store.manifest import Manifest
+from jevexp.store.pending import Held, Pending
+from jevexp.store.records import lines, read_records, reason
+from jevexp.store.shapes import check_summary
+from jevexp.untrusted.files import read_document
+
+RESULTS = "results.jsonl"
+EARLY = "early.jsonl"
+RAW = "raw"
+LEDGER = "ledger.jsonl"
+MANIFEST = "manifest.json"
+SUMMARY = "summary.json"
+CHECKSUMS = "checksums.sha256"
+LOG = "run.log"
+SERVER_LOG = "server.log"
+# What the launcher makes before the run gets its directory.
+LAUNCHER_FILES = frozenset({".hydra"})
+
+
+class RunDirectory:
+    """The directory of one run, for writing by its runner and reading by everybody else."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._results: FileIO | None = None
+        self._early = EarlyRecords(path / EARLY)
+        self._pending = Pending(path)
+        self._adopted = AdoptedRecords((), {})
+        self._lock = WriterLock()
+
+    @classmethod
+    def create(cls, path: Path) -> Self:
+        """Claim a fresh directory and open its results for writing.
+
+        A directory that holds only what the launcher writes is fresh.
+
+        Raises:
+            InputError: something else is there already; nothing was touched.
+        """
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise InputError(f"{path}: is a file; every run needs a fresh directory") from error
+        if found := sorted({entry.name for entry in path.iterdir()} - LAUNCHER_FILES):
+            raise InputError(
+                f"{path}: holds {found[0]!r} already; every run needs a fresh directory"
+            )
+        directory = cls(path)
+        try:
+            # Exclusive: of two runs that chose one directory, exactly one goes on.
+            directory.raw.mkdir()
+            directory._results = (path / RESULTS).open("xb", buffering=0)
+            directory._pending.create()
+        except FileExistsError as error:
+            raise InputError(
+                f"{path}: another run has just taken it; every run needs a fresh directory"
+            ) from error
+        directory._lock.hold(directory._results)
+        sync_directory(path)
+        return directory
+
+    @property
+    def in_use(self) -> bool:
+        """Whether a process on this machine that lives now still writes the directory."""
+        return is_held(self.path / RESULTS)
+
+    @property
+    def raw(self) -> Path:
+        """The folder of raw evidence, one file a task."""
+        return self.path / RAW
+
+    def raw_file(self, task_id: str) -> Path:
+        """Where a task's raw evidence is."""
+        return self.raw / f"{hashlib.sha256(task_id.encode()).hexdigest()}.json"
+
+    def hold(self, record: Record, raw: str) -> None:
+        """Keep an answer that has neither raw evidence nor a record yet; `append` ends that."""
+        self._pending.hold(record, raw)
+
+    def held(self) -> Iterator[Held]:
+        """Answers that a killed process had received and not recorded."""
+        return self._pending.held()
+
+    def write_raw(self, task_id: str, text: str) -> str:
+        """Keep a task's request and response, named by the hash of its id.
+
+        Returns:
+            The SHA-256 of the written bytes.
+
+        Raises:
+            FileExistsError: this task has raw evidence already.
+        """
+        data = text.encode()
+        write_new(self.raw_file(task_id), data)
+        sync_directory(self.raw)
+        return hashlib.sha256(data).hexdigest()
+
+    def append(self, record: Record) -> None:
+        """Append a record and force it to disk."""
+        self.append_all([record])
+
+    def append_all(self, records: Sequence[Record]) -> None:
+        """Append records and force them to disk together."""
+        batch: list[Record] = []
+        for record in records:
+            batch += [*self._adopted.before(record.task_id), record]
+        self._write(batch)
+        self._pending.release(records)
+
+    def adopt(self, adoption: Adoption, order: Sequence[str]) -> None:
+        """Take over an earlier run's answers: copies of the raw evidence, and the records.
+
+        Records are put into the results as these come to their places, and wait beside them until
+        then.
+
+        Args:
+            adoption: the answers.
+            order: the ids of all planned tasks, in the dataset's order.
+
+        Raises:
+            InputError: raw evidence is not that of its record.
+        """
+        if not adoption.answers:
+            return
+        for answer in adoption.answers:
+            # A copy: through a hard link, a change in one run would be one in the other.
+            self.raw_file(answer.record.task_id).write_bytes(answer.raw_bytes())
+        # One wait for all copies, instead of one for each.
+        os.sync()
+        self._early.append([answer.record for answer in adoption.answers])
+        records = {answer.record.task_id: answer.record for answer in adoption.answers}
+        self._adopted = AdoptedRecords(order, records)
+        self._write(self._adopted.leading())
+
+    def place_adopted(self) -> None:
+        """Put the adopted records whose place was not reached into the results."""
+        self._write(self._adopted.rest())
+        self.drop_early()
+
+    def append_early(self, records: Sequence[Record]) -> None:
+        """Keep records that wait for the ones before them; `append_all` gets them later as well."""
+        self._early.append(records)
+        self._pending.release(records)
+
+    def drop_early(self) -> None:
+        """Forget the early records, which are all in the results by now."""
+        if not self._adopted.waiting:
+            self._early.drop()
+
+    def records(self) -> Iterator[Record]:
+        """The records in the order they were made.
+
+        A last line without its end, which a killed process leaves, is not a record.
+
+        Raises:
+            ValueError: naming the line that is not a record.
+        """
+        return read_records(self.path / RESULTS)
+
+    def early_records(self) -> Iterator[Record]:
+        """The records that a killed run had kept before their turn and not yet put into order.
+
+        Raises:
+            ValueError: naming the line that is not a record.
+        """
+        path = self.path / EARLY
+        if path.exists():
+            placed = {record.task_id for record in self.records()}
+            yield from (one for one in read_records(path) if one.task_id not in placed)
+
+    def write_manifest(self, manifest: Manifest) -> None:
+        """Write the manifest, replacing an earlier one in one step."""
+        self._write_json(MANIFEST, manifest.model_dump(mode="json"))
+
+    def read_manifest(self) -> Manifest:
+        """Read the manifest.
+
+        Raises:
+            InputError: there is none, or it is not a manifest.
+        """
+        path = self.path / MANIFEST
+        try:
+            return Manifest.model_validate(loads(read_document(path, follow_links=False)))
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror}; is this a run directory?") from error
+        except ValueError as error:
+            raise InputError(f"{path}: not a manifest: {reason(error)}") from error
+
+    def write_summary(self, summary: dict[str, Any]) -> None:
+        """Write the summary, replacing an earlier one in one step."""
+        self._write_json(SUMMARY, summary)
+
+    def read_summary(self) -> dict[str, Any] | None:
+        """Read the summary; None where a run ended without one.
+
+        Raises:
+            InputError: it is not a summary.
+        """
+        path = self.path / SUMMARY
+        try:
+            return check_summary(loads(read_document(path, follow_links=False)))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror}") from error
+        except ValueError as error:
+            raise InputError(f"{path}: not a summary: {reason(error)}") from error
+
+    def close(self) -> None:
+        """Close the results; nothing can be appended any more."""
+        self._early.close()
+        if self._results is not None:
+            self._results.close()
+            self._results = None
+            self._pending.close()
+
+    def release(self) -> None:
+        """Close what is open, and let others see that nobody writes here any more."""
+        self.close()
+        self._lock.release()
+
+    def seal(self) -> None:
+        """Write the checksums of every file, in the format of `sha256sum -c`. Comes last.
+
+        Raises:
+            FileExistsError: the directory is sealed already.
+        """
+        if (self.path / CHECKSUMS).exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), self.path / CHECKSUMS)
+        # As texts, in the order of paths, which as objects would take several times as much.
+        found = (Path(at, name) for at, _, files in os.walk(self.path) for name in files)
+        names = [path.relative_to(self.path).as_posix() for path in found if path.is_file()]
+        sums = bytearray()
+        for name in sorted(names, key=lambda name: name.split("/")):
+            with (self.path / name).open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            sums += f"{digest}  {name}\n".encode()
+        replace(self.path / CHECKSUMS, bytes(sums))
+
+    def _write(self, records: Sequence[Record]) -> None:
+        if self._results is None:
+            raise ValueError(f"{self.path}: the results are closed")
+        write_durably(self._results, lines(records))
+
+    def _write_json(self, name: str, value: dict[str, Any]) -> None:
+        replace(self.path / name, dumps(value, indent=2).encode() + b"\n")

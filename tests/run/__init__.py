@@ -1,0 +1,1 @@
+"""Tests: one run, planned, asked, resumed."""

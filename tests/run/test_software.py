@@ -1,0 +1,66 @@
+"""What ran, as far as it is known."""
+
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from jevexp.run import software
+
+PACKAGE = "src/jevexp/__init__.py"
+
+
+def checkout(folder: Path) -> Path:
+    """A repository with one commit, laid out as ours."""
+    module = folder / PACKAGE
+    module.parent.mkdir(parents=True)
+    module.write_text("")
+    identity = ("-c", "user.name=x", "-c", "user.email=x@example.org")
+    for command in (("init", "-q"), ("add", "."), (*identity, "commit", "-qm", "first")):
+        subprocess.run(["git", "-C", str(folder), *command], check=True)
+    return module
+
+
+def use(module: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        software, "jevexp", SimpleNamespace(__file__=str(module), __version__="1.2.3")
+    )
+
+
+def test_a_checkout_has_a_commit_and_is_clean_or_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = checkout(tmp_path)
+    use(module, monkeypatch)
+    clean = software.describe_software()
+    assert clean.jevexp == "1.2.3"
+    assert clean.git_commit is not None
+    assert len(clean.git_commit) == 40
+    assert clean.git_dirty is False
+    module.write_text("changed")
+    assert software.describe_software().git_dirty is True
+
+
+def test_an_installed_package_has_no_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(tmp_path / "lib" / "jevexp" / "__init__.py", monkeypatch)
+    found = software.describe_software()
+    assert (found.git_commit, found.git_dirty) == (None, None)
+
+
+def test_without_git_the_state_is_unknown_and_not_clean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(checkout(tmp_path), monkeypatch)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = software.describe_software()
+    assert (found.git_commit, found.git_dirty) == (None, None)
+
+
+def test_what_is_not_installed_is_null(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(software, "PACKAGES", ("pydantic", "no-such-distribution"))
+    packages = software.describe_software().packages
+    assert packages["pydantic"]
+    assert packages["no-such-distribution"] is None
