@@ -46,6 +46,8 @@ def test_an_option_is_written_once(gguf: Path, workplace: Path) -> None:
         (["missing.gguf"], "missing.gguf"),
         (["tiny.gguf", "--write", "../mine"], "--write ../mine: a name begins with"),
         (["http://127.0.0.1:9"], "http://127.0.0.1:9 is not usable: no server answers there"),
+        (["http://models.example"], "backend.server.base_url: plain http reaches another machine"),
+        (["http://127.0.0.1:9", "--allow-http"], "no server answers there"),
     ],
 )
 def test_what_cannot_be_identified_is_one_line(

@@ -197,24 +197,30 @@ def test_http_is_for_this_machine(host: str) -> None:
 
 @pytest.mark.parametrize(
     "base_url",
-    ["http://example.org", "http://localhost.example.org", "ftp://localhost", "file:///x", "x"],
+    [
+        "http://example.org",
+        "http://localhost.example.org",
+        "ftp://localhost",
+        "file:///x",
+        "https://[::1",
+        "x",
+    ],
 )
 def test_another_address_is_refused(base_url: str) -> None:
     with pytest.raises(InputError) as caught:
         pinned_url(pinned(base_url, PIN), PIN)
-    expected = f"dataset.base_url: expected https:// and a host, found {base_url!r}"
-    assert str(caught.value) == expected
+    assert str(caught.value) in (
+        "dataset.base_url: plain http reaches another machine unprotected; use https",
+        "dataset.base_url: expected http(s)://HOST[:PORT][/PATH] without user, query or fragment",
+    )
+    assert ("plain http" in str(caught.value)) == base_url.startswith("http://")
 
 
 def test_an_address_with_a_password_is_refused_without_showing_it() -> None:
     with pytest.raises(InputError) as caught:
         pinned_url(pinned("https://me:hush@example.org", PIN), PIN)
-    assert str(caught.value) == "dataset.base_url: holds a user name or password; leave it out"
-
-
-def test_an_address_that_is_none_is_refused() -> None:
-    with pytest.raises(InputError, match=r"^dataset\.base_url: not a URL: 'https://\[::1'$"):
-        pinned_url(pinned("https://[::1", PIN), PIN)
+    assert str(caught.value).startswith("dataset.base_url: expected http(s)://HOST")
+    assert "hush" not in str(caught.value)
 
 
 @pytest.mark.parametrize("field", ["base_url", "repository", "commit"])

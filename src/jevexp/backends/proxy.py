@@ -3,7 +3,7 @@
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from jevexp.settings.http import is_loopback
+from jevexp.untrusted.addresses import is_loopback
 
 
 def proxy_for(url: str) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import httpx
 
 from jevexp.core.json import dumps, loads
-from jevexp.settings.http import is_loopback
+from jevexp.untrusted.addresses import is_loopback
 from jevexp.untrusted.deadline import Deadline
 
 MOST_BYTES = 8 << 20

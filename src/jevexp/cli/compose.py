@@ -28,6 +28,7 @@ from yaml import YAMLError  # type: ignore[import-untyped]
 from jevexp.cli.conf import conf_dir
 from jevexp.cli.hydra_node import check_hydra_node, check_search_path
 from jevexp.cli.launchers import EXTRAS
+from jevexp.core.json import dumps
 from jevexp.errors import InputError
 from jevexp.settings import Settings, unknown_field
 
@@ -138,14 +139,14 @@ def check_composes(arguments: Namespace) -> None:
         check_hydra_node(compose(name, _without_sweeps(overrides), return_hydra_config=True))
 
 
-def compose_settings(fields: dict[str, str | None]) -> Settings:
+def compose_settings(fields: dict[str, str | bool | None]) -> Settings:
     """Settings from groups and fields given by a verb instead of a command line.
 
     Raises:
         InputError: a value is not possible there.
     """
     overrides = [
-        f"{name}=null" if value is None else f"{name}={quoted(value)}"
+        f"{name}={quoted(value) if isinstance(value, str) else dumps(value)}"
         for name, value in fields.items()
     ]
     with _hydra(), _one_line():

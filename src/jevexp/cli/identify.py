@@ -31,7 +31,7 @@ def main(arguments: Sequence[str]) -> int:
     console = make_console()
     is_url = re.match(r"https?://", given.target)
     if is_url:
-        seen = _observe_server(given.target, given.key_env)
+        seen = _observe_server(given)
     else:
         seen = observe({}, weights=Path(given.target), show=make_console(stderr=True))
     console.print(observed_table(seen))
@@ -65,6 +65,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--key-env", metavar="VARIABLE", help="environment variable with the server's API key"
     )
+    parser.add_argument(
+        "--allow-http", action="store_true", help="accept plain http to another machine"
+    )
     return parser
 
 
@@ -86,15 +89,16 @@ def _own_folder() -> Path:
     return tree if (tree.parent / "pyproject.toml").is_file() else Path("conf")
 
 
-def _observe_server(url: str, key_env: str | None) -> Observed:
+def _observe_server(given: argparse.Namespace) -> Observed:
     settings = compose_settings(
         {
             "dataset": "demo",
             "backend": "llama_cpp",
             "model": "unclaimed",
             "model.alias": "unknown",
-            "backend.server.base_url": url,
-            "backend.server.key_env": key_env,
+            "backend.server.base_url": given.target,
+            "backend.server.key_env": given.key_env,
+            "backend.server.allow_http": given.allow_http,
         }
     )
     backend = make_backend(settings.backend, settings.model, ())
@@ -119,6 +123,8 @@ def _next(option: Path, given: argparse.Namespace, is_url: bool) -> str:
         words.append(f"backend.server.base_url={given.target}")
         if given.key_env:
             words.append(f"backend.server.key_env={given.key_env}")
+        if given.allow_http:
+            words.append("backend.server.allow_http=true")
     folder = option.parent.parent
     if folder != conf_dir():
         words.append(f"--config-dir {folder}")

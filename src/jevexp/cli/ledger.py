@@ -19,6 +19,7 @@ from jevexp.ledger.statement import Open, statement
 from jevexp.settings import check_ledger_url
 from jevexp.settings.base import EnvironmentVariable, Model
 from jevexp.store.directory import LEDGER, MANIFEST, RunDirectory
+from jevexp.untrusted.addresses import check_database_address
 from jevexp.untrusted.text import printable_json
 
 # What a settlement says that a person made in place of a process that is gone.
@@ -96,9 +97,11 @@ def _place(ledger: str, password_env: str | None) -> Place:
     if "://" in ledger:
         try:
             check_ledger_url(ledger)
+            password = _Password.of({"password_env": password_env}).password_env
+            if password is not None:
+                check_database_address(ledger, field="LEDGER", login_field="--password-env")
         except ValueError as error:
             raise InputError(str(error)) from error
-        password = _Password.of({"password_env": password_env}).password_env
         place: Place = database_place(ledger, password)
     else:
         path = Path(ledger)

@@ -20,7 +20,7 @@ _CHANGEABLE = frozenset(
         *(f"caps.ledger{part}" for part in ("", "_on_network", "_url", "_password_env")),
         *(f"tracking.{name}" for name in ("kind", "uri", "experiment", "raw_evidence")),
         *(f"backend.{name}" for name in ("base_url", "key_env", "header_env", "allow_http")),
-        *(f"backend.server.{name}" for name in ("base_url", "key_env", "gguf")),
+        *(f"backend.server.{name}" for name in ("base_url", "key_env", "allow_http", "gguf")),
         "dataset.path",
         "harness.path",
         "model.weights.path",

@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import httpx
 from rich.console import Console
 
 from jevexp.errors import InputError
 from jevexp.settings import Dataset, PinnedFile
-from jevexp.settings.http import is_loopback
+from jevexp.untrusted.addresses import check_address, is_loopback
 from jevexp.untrusted.deadline import Deadline
 
 
@@ -44,14 +44,11 @@ def pinned_url(dataset: Dataset, pin: PinnedFile) -> str:
             raise InputError(f"dataset.{field}: missing; a pinned dataset needs it to download")
     base = str(dataset.base_url)
     try:
-        parts = urlsplit(base)
-        host = parts.hostname or ""
+        check_address(
+            base, field="dataset.base_url", allow_http=False, key_field=None, way_out=None
+        )
     except ValueError as error:
-        raise InputError(f"dataset.base_url: not a URL: {base!r}") from error
-    if parts.username is not None or parts.password is not None:
-        raise InputError("dataset.base_url: holds a user name or password; leave it out")
-    if not host or not (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(base))):
-        raise InputError(f"dataset.base_url: expected https:// and a host, found {base!r}")
+        raise InputError(str(error)) from error
     path = quote(f"{dataset.repository}/{dataset.commit}/{pin.path}")
     return f"{base.rstrip('/')}/{path}"
 

@@ -17,7 +17,7 @@ from jevexp.core.ftype import ftype_of
 from jevexp.identity.digest import file_sha256
 from jevexp.identity.files import WeightsError
 from jevexp.identity.gguf_file import GgufHeader, read_header
-from jevexp.settings.http import is_loopback
+from jevexp.untrusted.addresses import is_loopback
 
 
 class Source(StrEnum):

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
-from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -44,17 +43,6 @@ class Model(BaseModel):
             return cls.model_validate_json(dumps(fields))
         except ValidationError as error:
             raise InputError(explain(error, at)) from error
-
-
-def is_plain_url(url: str) -> bool:
-    """Whether a URL names a host, and nothing beyond host, port and path."""
-    try:
-        parts = urlsplit(url)
-        parts.port  # noqa: B018 - raises where the port is no number
-    except ValueError:
-        return False
-    extras = (parts.username, parts.password, parts.query, parts.fragment)
-    return bool(parts.hostname) and not any(extras) and "@" not in parts.netloc
 
 
 def _unrepresentable(value: Any, path: str) -> str | None:

@@ -1,12 +1,11 @@
 """What providers behind an HTTP address share: where they are, who we are, how long we wait."""
 
-import ipaddress
 from typing import Annotated, Self
-from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
-from jevexp.settings.base import EnvironmentVariable, Model, Name, Seconds, is_plain_url
+from jevexp.settings.base import EnvironmentVariable, Model, Name, Seconds
+from jevexp.untrusted.addresses import check_address
 
 HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
 
@@ -57,31 +56,3 @@ class HttpBackend(Model):
             return self
         check_address(self.base_url, allow_http=self.allow_http)
         return self
-
-
-def check_address(base_url: str, *, allow_http: bool) -> None:
-    """Refuse an address that is none, or that a key must not be sent to.
-
-    Raises:
-        ValueError: the message begins with `base_url`, as our validators' messages do.
-    """
-    if not base_url.startswith(("http://", "https://")) or not is_plain_url(base_url):
-        # Not shown: what makes it wrong may be a password.
-        raise ValueError(
-            "base_url: expected http(s)://HOST[:PORT][/PATH] without user, query or fragment; "
-            "a key goes into the environment variable that key_env names"
-        )
-    if base_url.startswith("http://") and not (allow_http or is_loopback(base_url)):
-        raise ValueError(
-            "base_url: plain http reaches another machine unprotected; use https, or set "
-            "allow_http=true in a network that you trust"
-        )
-
-
-def is_loopback(url: str) -> bool:
-    """Whether a URL names this machine."""
-    host = urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from jevexp.settings.base import EnvironmentVariable, Model, Name, Seconds
-from jevexp.settings.http import check_address
+from jevexp.untrusted.addresses import check_address
 
 FactoryPath = Annotated[
     str, Field(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")

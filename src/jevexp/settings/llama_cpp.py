@@ -10,8 +10,8 @@ from jevexp.settings.base import (
     Model,
     Name,
     Seconds,
-    is_plain_url,
 )
+from jevexp.untrusted.addresses import check_address
 
 
 class LlamaServer(Model):
@@ -19,10 +19,10 @@ class LlamaServer(Model):
 
     With `base_url` an existing server is used. Without it a server is started for `gguf`, else for
     the model's own weights; where the model has none here, the server at llama.cpp's default
-    address is used.
+    address is used. `allow_http` came later: a run directory from before it still resumes.
     """
 
-    base_url: Annotated[str, Field(pattern=r"^https?://")] | None
+    base_url: str | None
     gguf: str | None
     key_env: EnvironmentVariable | None
     context: Annotated[int, Field(ge=64)]
@@ -32,17 +32,14 @@ class LlamaServer(Model):
     cache_type_v: CacheType
     gpu_layers: Annotated[int, Field(ge=-1)]
     start_timeout_s: Seconds
+    allow_http: bool = False
 
     @model_validator(mode="after")
     def _one_server(self) -> Self:
-        if self.base_url and self.gguf:
+        if self.base_url is not None and self.gguf:
             raise ValueError("gguf: base_url names a running server; give one of the two")
-        if self.base_url and not is_plain_url(self.base_url):
-            # Not shown: what makes it wrong may be a password.
-            raise ValueError(
-                "base_url: expected http(s)://HOST[:PORT][/PATH] without user, query or fragment; "
-                "an API key goes into the environment variable that key_env names"
-            )
+        if self.base_url is not None:
+            check_address(self.base_url, allow_http=self.allow_http)
         return self
 
 

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, model_validator
 
 from jevexp.settings.base import EnvironmentVariable, Model, Name, Usd
+from jevexp.untrusted.addresses import check_database_address
 
 DATABASES = ("sqlite:///", "postgresql://", "postgresql+psycopg://")
 
@@ -38,6 +39,10 @@ class Caps(Model):
         if self.ledger is not None:
             raise ValueError("ledger_url: give either a file, ledger, or a database, ledger_url")
         check_ledger_url(self.ledger_url)
+        if self.ledger_password_env is not None:
+            check_database_address(
+                self.ledger_url, field="ledger_url", login_field="ledger_password_env"
+            )
         return self
 
 

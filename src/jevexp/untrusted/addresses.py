@@ -1,0 +1,99 @@
+"""Which addresses may get a key: https, this machine, or what a person said to be trusted."""
+
+import ipaddress
+import re
+from urllib.parse import SplitResult, parse_qs, urlsplit
+
+# Where programs disagree about what the host of an address is.
+_AMBIGUOUS = re.compile(r"[\s\x00-\x20\x7f\\]")
+_HTTP = ("http://", "https://")
+# Options of PostgreSQL's client that name a host.
+_ELSEWHERE = frozenset({"host", "hostaddr", "service"})
+
+
+def check_address(
+    url: str,
+    *,
+    allow_http: bool,
+    field: str = "base_url",
+    key_field: str | None = "key_env",
+    way_out: str | None = "set allow_http=true",
+) -> None:
+    """Refuse a server's address that is none, holds a login, or that a key must not be sent to.
+
+    Args:
+        url: the address, up to its path.
+        allow_http: whether a person said that plain http may reach another machine.
+        field: which field holds the address, for messages.
+        key_field: which field names the variable that holds the key, for messages; None: no key.
+        way_out: how a person allows http, for messages; None: there is no way.
+
+    Raises:
+        ValueError: the message begins with `field`, as validators' messages do. The address is not
+            shown: what makes it wrong may be a password.
+    """
+    if not url.startswith(_HTTP) or not is_plain_url(url):
+        place = f"; a key goes into the environment variable that {key_field} names"
+        raise ValueError(
+            f"{field}: expected http(s)://HOST[:PORT][/PATH] without user, query or fragment"
+            f"{place if key_field else ''}"
+        )
+    if url.startswith("http://") and not (allow_http or is_loopback(url)):
+        allow = f", or {way_out} in a network that you trust"
+        raise ValueError(
+            f"{field}: plain http reaches another machine unprotected; use https"
+            f"{allow if way_out else ''}"
+        )
+
+
+def check_database_address(url: str, *, field: str, login_field: str) -> None:
+    """Refuse a database's address that a password would be sent to without anybody's decision.
+
+    PostgreSQL's client asks for TLS and goes on without it; `sslmode` in the address is how a
+    person decides, either way.
+
+    Raises:
+        ValueError: the message begins with `field`. The address is not shown.
+    """
+    parts = _parts(url)
+    options = parse_qs(parts.query) if parts is not None else {}
+    # What the query names wins over the host; without any, a socket of this machine is used.
+    elsewhere = parts is None or not _ELSEWHERE.isdisjoint(options)
+    host = parts.hostname if parts is not None else None
+    here = not elsewhere and (host is None or _is_loopback_host(host))
+    if not here and "sslmode" not in options:
+        raise ValueError(
+            f"{field}: the password of {login_field} would go to another machine, perhaps "
+            "unprotected; add ?sslmode=verify-full to the address, or another sslmode in a network "
+            "that you trust"
+        )
+
+
+def is_plain_url(url: str) -> bool:
+    """Whether a URL names a host, and nothing beyond host, port and path."""
+    parts = _parts(url)
+    if parts is None or not parts.hostname or _AMBIGUOUS.search(url):
+        return False
+    return not any(mark in url for mark in "?#") and "@" not in parts.netloc
+
+
+def is_loopback(url: str) -> bool:
+    """Whether a URL names this machine."""
+    parts = _parts(url)
+    return parts is not None and _is_loopback_host(parts.hostname or "")
+
+
+def _parts(url: str) -> SplitResult | None:
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018 - raises where the port is no number
+    except ValueError:
+        return None
+    return parts
+
+
+def _is_loopback_host(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
