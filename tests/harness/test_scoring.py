@@ -170,9 +170,21 @@ def test_without_a_truth_an_answer_is_valid_and_neither_right_nor_wrong(
 
 
 @pytest.mark.parametrize("kind", ["noul", "choice", "score"])
-def test_without_a_truth_not_even_a_failure_is_wrong(kind: str) -> None:
-    for decision in (failure(), answer({}), label_only(None), label_only("nonsense")):
-        assert score(NO_TRUTH[kind], decision).correct is None
+def test_without_a_truth_failures_and_invalid_distributions_are_wrong_all_the_same(
+    kind: str,
+) -> None:
+    of = NO_TRUTH[kind]
+    off_sum = dict.fromkeys(of.labels, 0.9)
+    above_one = dict.fromkeys(of.labels, 2)
+    for decision in (failure(), answer({}), answer(off_sum), answer(above_one), answer(None)):
+        assert score(of, decision).correct is False
+
+
+@pytest.mark.parametrize("kind", ["noul", "choice", "score"])
+def test_without_a_truth_a_label_alone_is_neither_right_nor_wrong(kind: str) -> None:
+    of = NO_TRUTH[kind]
+    for label in (None, "nonsense", of.labels[0]):
+        assert score(of, label_only(label)).correct is None
 
 
 def test_an_excluded_task_gets_a_verdict_like_any_other() -> None:
@@ -229,7 +241,7 @@ def test_whatever_comes_back_gets_a_verdict(of: Task, data: st.DataObject) -> No
     assert verdict.valid is (verdict.probs is not None)
     if not verdict.valid:
         assert verdict.predicted is None
-        assert verdict.correct is (None if of.gold is None else False)
+        assert verdict.correct is False
 
 
 @given(scored_tasks(), st.data())

@@ -7,9 +7,12 @@ import pytest
 
 from jevexp.errors import InputError
 from jevexp.harness import PINNED_COMMIT
+from jevexp.store.directory import RESULTS
 from jevexp.verification import Report, Result, State, verify_run
 from tests.support.cli import jevexp, only_run
+from tests.support.forgery import edit_line, lines, reseal
 from tests.support.in_process import run_here
+from tests.support.runs import noul_tasks
 from tests.support.upstream import from_git, install
 
 CHECKS = [
@@ -71,6 +74,48 @@ def test_a_run_of_failures_and_bad_answers_verifies(tmp_path: Path) -> None:
     assert complaints(report) == []
     assert report.state is State.VERIFIED
     assert report.check("answers").count == 7
+
+
+def without_truth(place: Path) -> str:
+    """Yes or no questions, of which only the last one has a truth."""
+    path = place / "tasks.jsonl"
+    tasks = [
+        task.model_copy(update={"expected": "yes" if task.id == "t4" else None})
+        for task in noul_tasks(5)
+    ]
+    path.write_text("".join(f"{task.model_dump_json()}\n" for task in tasks))
+    return f"dataset.path={path}"
+
+
+def test_without_a_truth_failures_are_wrong_and_runs_that_said_null_of_them_verify(
+    tmp_path: Path,
+) -> None:
+    answers = script(
+        tmp_path,
+        {"probs": {"no": 0.25, "yes": 0.75}},
+        {"probs": {"no": 2, "yes": -1}},
+        {"error": "boom", "status_code": 500},
+        {"probs": {"maybe": 1}},
+        {"probs": {"no": 0.25, "yes": 0.75}},
+    )
+    run = run_here(tmp_path, "dataset=local", without_truth(tmp_path), "backend=fake",
+                   "backend.mode=script", answers)  # fmt: skip
+
+    assert [record["correct"] for record in lines(run, RESULTS)] == [
+        None, False, False, False, True,
+    ]  # fmt: skip
+    assert complaints(verify_run(run)) == []
+
+    # Runs of earlier versions said null of all of these, and counted nothing else for it.
+    for number in (1, 2, 3):
+        edit_line(run, RESULTS, number, lambda record: record.update(correct=None))
+    reseal(run)
+    assert complaints(verify_run(run)) == []
+
+    edit_line(run, RESULTS, 0, lambda record: record.update(correct=False))
+    edit_line(run, RESULTS, 1, lambda record: record.update(correct=True))
+    reseal(run)
+    assert [failure.line for failure in verify_run(run).check("scores").failures] == [1, 2]
 
 
 def test_a_run_by_the_pinned_harness_verifies_with_and_without_it(tmp_path: Path) -> None:

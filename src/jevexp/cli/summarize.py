@@ -18,7 +18,7 @@ from jevexp.harness import make_harness
 from jevexp.settings import Dataset, Harness
 from jevexp.store import Manifest, RunDirectory
 from jevexp.store.directory import SUMMARY
-from jevexp.verification.differences import differences
+from jevexp.verification.check import differences
 
 _MOST_SHOWN = 5
 

@@ -15,8 +15,9 @@ class Record(BaseModel):
 
     `latency_s` is in seconds of wall clock around the provider call, the `_usd` fields are in US
     dollars, `ordinal_ev` is the expected level of a score task, `ts` is seconds since the epoch.
-    `correct` is null where the task has no truth; `probs` is null where no valid distribution
-    came back, while `probs_as_returned` keeps what did.
+    `correct` is null where the task has no truth, but false for failed attempts and invalid
+    distributions also there; `probs` is null where no valid distribution came back, while
+    `probs_as_returned` keeps what did.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)

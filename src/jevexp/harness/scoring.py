@@ -29,16 +29,29 @@ class Verdict:
 
 
 def score(task: Task, decision: Decision) -> Verdict:
-    """Score one decision; a failed or invalid one is wrong where the task has a truth."""
-    wrong = None if task.gold is None else False
+    """Score one decision.
+
+    A failed attempt and an invalid distribution are wrong, as in the pinned harness also where the
+    task has no truth. There, a valid distribution and any answer that is only a label are neither
+    right nor wrong.
+    """
     if not decision.ok:
-        return Verdict(correct=wrong)
+        return Verdict(correct=False)
     if decision.probs_source == ProbsSource.LABEL_ONLY:
-        return _score_label(task, decision.label, wrong)
-    return _score_distribution(task, decision.probs, wrong)
+        return _score_label(task, decision.label)
+    return _score_distribution(task, decision.probs)
 
 
-def _score_label(task: Task, label: str | None, wrong: bool | None) -> Verdict:
+def said_null_before(task: Task, verdict: Verdict, correct: bool | None) -> bool:
+    """Whether `correct` is what earlier versions of jevexp recorded for this verdict.
+
+    Where a task has no truth, they said null of failed attempts and of invalid distributions too.
+    """
+    return task.gold is None and verdict.correct is False and correct is None
+
+
+def _score_label(task: Task, label: str | None) -> Verdict:
+    wrong = None if task.gold is None else False
     if label is None:
         return Verdict(correct=wrong, schema_error="abstained")
     if label not in task.labels:
@@ -51,18 +64,16 @@ def _score_label(task: Task, label: str | None, wrong: bool | None) -> Verdict:
     )
 
 
-def _score_distribution(
-    task: Task, returned: Mapping[str, Any] | None, wrong: bool | None
-) -> Verdict:
+def _score_distribution(task: Task, returned: Mapping[str, Any] | None) -> Verdict:
     probs = returned or {}
     if fault := _value_fault(task.labels, probs):
-        return Verdict(correct=wrong, schema_error=fault)
+        return Verdict(correct=False, schema_error=fault)
     # The exact sum: the same for every order of the labels and on every version of Python.
     total = math.fsum(probs.values())
     strict = abs(total - 1) <= STRICT_TOLERANCE
     if not strict and not (abs(total - 1) <= RESCALE_TOLERANCE and total > 0):
         fault = f"probs sum to {round(total, 12)}, tolerance {STRICT_TOLERANCE}"
-        return Verdict(correct=wrong, schema_error=fault)
+        return Verdict(correct=False, schema_error=fault)
     shares = {label: p if strict else p / total for label, p in probs.items()}
     predicted = argmax(shares)
     is_score = task.kind is Kind.SCORE

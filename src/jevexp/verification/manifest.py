@@ -1,4 +1,4 @@
-"""Whether a manifest's parts agree with each other and with the files."""
+"""The manifest: its parts agree with each other and with the files, and so does the identity."""
 
 import hashlib
 import signal
@@ -6,16 +6,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jevexp.core.json import dumps, loads
+from jevexp.core.json import dumps, loads, representable
 from jevexp.core.record import Record
 from jevexp.datasets.resolve import PIN_FIELDS
 from jevexp.harness.pin import PINNED_COMMIT
+from jevexp.identity.declared import declared_fields
+from jevexp.identity.findings import Finding, Level
+from jevexp.identity.fingerprint import FINGERPRINT_VERSION, fingerprint
+from jevexp.identity.observed import Source, Value
+from jevexp.identity.reconcile import judge, overall
+from jevexp.identity.report import FieldReport, IdentityReport, Verdict
+from jevexp.settings import ModelIdentity
 from jevexp.store import Manifest, RunStatus
 from jevexp.store.directory import MANIFEST, RESULTS, SUMMARY
 from jevexp.store.manifest import MANIFEST_VERSION
 from jevexp.untrusted.files import read_document
 from jevexp.verification.check import Check
-from jevexp.verification.subject import Subject
+from jevexp.verification.context import VerificationContext
 
 _EXIT_STATUSES: dict[RunStatus, set[int | None]] = {
     RunStatus.RUNNING: {None},
@@ -44,19 +51,21 @@ def read_manifest(root: Path) -> tuple[Check, Manifest | None]:
     return check, None
 
 
-def check_manifest(subject: Subject, records: Mapping[str, Record], check: Check) -> None:
+def check_manifest(
+    context: VerificationContext, records: Mapping[str, Record], check: Check
+) -> None:
     """Hold the manifest against its own configuration, the records and how the run ended.
 
     Args:
-        subject: the run.
+        context: the run.
         records: every record of the run.
         check: what is found is added to it.
     """
     with check.guarded(MANIFEST):
-        _check_config(subject.manifest, check)
-        _check_ending(subject, check)
-        if subject.manifest.finished is not None:
-            _check_counts(subject.manifest, records, check)
+        _check_config(context.manifest, check)
+        _check_ending(context, check)
+        if context.manifest.finished is not None:
+            _check_counts(context.manifest, records, check)
 
 
 def _check_config(manifest: Manifest, check: Check) -> None:
@@ -94,8 +103,8 @@ def _check_config(manifest: Manifest, check: Check) -> None:
         check.fail(MANIFEST, "ledger.cap_usd: above the configured cap")
 
 
-def _check_ending(subject: Subject, check: Check) -> None:
-    manifest, counts = subject.manifest, subject.manifest.counts
+def _check_ending(context: VerificationContext, check: Check) -> None:
+    manifest, counts = context.manifest, context.manifest.counts
     status = manifest.status
     check.count += 1
     if manifest.exit_status not in _EXIT_STATUSES[status]:
@@ -117,7 +126,7 @@ def _check_ending(subject: Subject, check: Check) -> None:
         check.fail(MANIFEST, f"message: does not go with the status {status}")
     if status is RunStatus.REFUSED and counts.attempted:
         check.fail(MANIFEST, "status: a refused run asked nothing, and this one has records")
-    if manifest.finished is not None and SUMMARY not in subject.tree.files:
+    if manifest.finished is not None and SUMMARY not in context.tree.files:
         check.fail(SUMMARY, "is missing from a run that ended")
 
 
@@ -137,3 +146,72 @@ def _check_counts(manifest: Manifest, records: Mapping[str, Record], check: Chec
     }
     for name, (stored, expected) in counted.items():
         check.expect(f"{name}, by {RESULTS}", stored, expected, MANIFEST)
+
+
+def check_identity(context: VerificationContext) -> Check:
+    """Judge every field again, and hash again what the fingerprint is made of."""
+    check = Check("identity", "every verdict on the model, and the fingerprint of what it hashes")
+    manifest = context.manifest
+    if manifest.identity is None or manifest.fingerprint is None:
+        if manifest.counts.attempted:
+            check.fail(MANIFEST, "identity: a run with records knows whom it asked")
+        else:
+            check.skip("the provider was never opened")
+        return check
+    with check.guarded(MANIFEST):
+        report = _report(manifest.identity)
+        _check_fields(context, report, check)
+        contradicted = report.verdict is Verdict.CONTRADICTED
+        if contradicted and context.resolved["identity"] == "strict":
+            check.expect("status", manifest.status, RunStatus.REFUSED, MANIFEST)
+        if manifest.fingerprint.version > FINGERPRINT_VERSION:
+            check.notes.append(f"the fingerprint is of version {manifest.fingerprint.version}")
+            return check
+        found = fingerprint(manifest.backend["description"], report, manifest.concurrency)
+        check.expect("fingerprint.value", manifest.fingerprint.value, found.value, MANIFEST)
+        stored = dumps(manifest.fingerprint.inputs, sort_keys=True)
+        check.expect("fingerprint.inputs", stored, dumps(found.inputs, sort_keys=True), MANIFEST)
+    return check
+
+
+def _check_fields(context: VerificationContext, report: IdentityReport, check: Check) -> None:
+    claims = declared_fields(ModelIdentity.of(context.resolved["model"], at="model"))
+    declared = {field.name: field.declared for field in report.fields if field.declared is not None}
+    check.expect(
+        "identity.fields, what is declared",
+        dumps(declared, sort_keys=True),
+        dumps(representable(claims), sort_keys=True),
+        MANIFEST,
+    )
+    for field in report.fields:
+        again = judge(field.name, field.declared, field.observed)
+        check.expect(
+            f"identity.fields.{field.name}.verdict", field.verdict, again.verdict, MANIFEST
+        )
+    verdict = overall(report.fields, report.findings)
+    check.expect("identity.verdict", report.verdict, verdict, MANIFEST)
+
+
+def _report(section: Mapping[str, Any]) -> IdentityReport:
+    """The report that the manifest keeps as plain JSON."""
+    fields = tuple(
+        FieldReport(
+            name,
+            Verdict(field["verdict"]),
+            field["declared"],
+            tuple(Value(one["value"], Source(one["source"])) for one in field["observed"]),
+        )
+        for name, field in section["fields"].items()
+    )
+    findings = tuple(
+        Finding(Level(one["level"]), one["code"], one["field"], one["message"])
+        for one in section["findings"]
+    )
+    return IdentityReport(
+        verdict=Verdict(section["verdict"]),
+        fields=fields,
+        findings=findings,
+        notes=tuple(section["notes"]),
+        bytes_hashed=section["bytes_hashed"],
+        bytes_read=section["bytes_read"],
+    )

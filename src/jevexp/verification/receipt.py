@@ -12,7 +12,7 @@ from jevexp.store.directory import CHECKSUMS, LEDGER, MANIFEST, RAW, RESULTS, SU
 from jevexp.untrusted.files import opened, read_document
 from jevexp.untrusted.text import printable_json
 from jevexp.verification.check import Check, Report
-from jevexp.verification.tree import read_tree
+from jevexp.verification.files import read_tree
 
 VERSION = 1
 RECEIPT = "receipt"

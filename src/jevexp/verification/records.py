@@ -14,13 +14,11 @@ from jevexp.store.pending import PENDING
 from jevexp.untrusted.files import TooLong, numbered_lines, opened, read_document
 from jevexp.verification.answers import Raw
 from jevexp.verification.check import Check
-from jevexp.verification.costs import Costs
-from jevexp.verification.ledger import check_ledger
+from jevexp.verification.context import VerificationContext
+from jevexp.verification.ledger import MOST_RECORDS, Costs, Rows, check_ledger
 from jevexp.verification.requests import Requests
-from jevexp.verification.rows import MOST_RECORDS, Rows
 from jevexp.verification.scores import Answers, Scores
 from jevexp.verification.stops import Stops
-from jevexp.verification.subject import Subject
 
 # What later checks need no more, and what makes a record large.
 _LARGE: dict[str, Any] = {"probs_as_returned": None, "usage": {}, "runtime": None}
@@ -34,17 +32,17 @@ class RecordPass:
         lines: the line of each record, by task id.
     """
 
-    def __init__(self, subject: Subject) -> None:
-        self._subject = subject
+    def __init__(self, context: VerificationContext) -> None:
+        self._subject = context
         self.records: dict[str, Record] = {}
         self.lines: dict[str, int] = {}
         self._order = Check("attempts", "every task attempted at most once, in the dataset's order")
         self._evidence = Check("raw files", "every record's raw file, and no raw file without one")
-        self._requests = Requests(subject)
-        self._answers = Answers(subject)
+        self._requests = Requests(context)
+        self._answers = Answers(context)
         self._scores = Scores()
-        self._costs = Costs(subject)
-        self._stops = Stops(subject)
+        self._costs = Costs(context)
+        self._stops = Stops(context)
         self._claimed: set[str] = set()
         self._place = 0
         # Tasks without a record: before an adopted record, and before one that was made here.
@@ -103,18 +101,18 @@ class RecordPass:
             self._order.fail(RESULTS, "ends in the middle of a record", line=line)
 
     def _look(self, line: int, record: Record) -> None:
-        subject = self._subject
+        context = self._subject
         self._order.count += 1
         if record.task_id in self.records:
             self._order.fail(RESULTS, f"task {record.task_id!r} has a second record", line=line)
             return
         task = self._task(line, record)
         self._look_at_raw(line, record, task)
-        adopted = record.task_id in subject.adopted
+        adopted = record.task_id in context.adopted
         if not adopted:
             self._stops.look(record, line)
         self._costs.look(record, line, adopted=adopted)
-        if task is None and subject.tasks is not None:
+        if task is None and context.tasks is not None:
             return
         probs = record.probs if task and set(record.probs or ()) == set(task.labels) else None
         self.records[record.task_id] = record.model_copy(update={**_LARGE, "probs": probs})

@@ -10,7 +10,7 @@ from jevexp.core.json import dumps, representable
 from jevexp.core.task import GOLD_KEYS, Task
 from jevexp.verification.answers import Raw
 from jevexp.verification.check import Check
-from jevexp.verification.subject import Subject
+from jevexp.verification.context import VerificationContext
 
 WIRE = ("state", "model", "questions")
 _QUESTION = frozenset({"type", "instructions", "criteria"})
@@ -30,12 +30,12 @@ _DATE = re.compile(
 class Requests:
     """The check of what was sent, a task at a time."""
 
-    def __init__(self, subject: Subject) -> None:
+    def __init__(self, context: VerificationContext) -> None:
         self.check = Check(
             "requests", "what was sent is the task's own state and question, without the answer"
         )
-        self._kind = subject.kind
-        self._model = subject.manifest.model.requested
+        self._kind = context.kind
+        self._model = context.manifest.model.requested
         self._frame: str | None = None
         self._unframed = self._own_words = 0
 

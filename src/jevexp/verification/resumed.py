@@ -10,10 +10,10 @@ from jevexp.store import RunStatus
 from jevexp.store.directory import CHECKSUMS, EARLY, MANIFEST, RESULTS
 from jevexp.untrusted.files import opened, read_document, whole_lines
 from jevexp.verification.check import Check
-from jevexp.verification.subject import Subject
+from jevexp.verification.context import VerificationContext
 
 
-def check_resumed(subject: Subject) -> Check:
+def check_resumed(context: VerificationContext) -> Check:
     """Hold every adopted record against the earlier run's, byte for byte, where that is here.
 
     Records that had not been written when the earlier process was killed are in no results to
@@ -21,8 +21,8 @@ def check_resumed(subject: Subject) -> Check:
     """
     check = Check("resumed", "every adopted record is the earlier run's, byte for byte")
     with check.guarded(MANIFEST):
-        section = subject.resumed
-        earlier = _earlier(subject, section)
+        section = context.resumed
+        earlier = _earlier(context, section)
         if earlier is None:
             check.skip(f"the earlier run {section['run']} is not here")
             return check
@@ -32,13 +32,13 @@ def check_resumed(subject: Subject) -> Check:
         recovered = set(section.get("recovered", ()))
         expected = set(section["adopted"]) - recovered
         theirs = dict(_digests(earlier / RESULTS, expected))
-        ours = dict(_digests(subject.root / RESULTS, expected))
+        ours = dict(_digests(context.root / RESULTS, expected))
         # A killed run leaves some beside its results.
-        ours |= dict(_digests(subject.root / EARLY, expected))
-        if not ours and subject.cut_off:
+        ours |= dict(_digests(context.root / EARLY, expected))
+        if not ours and context.cut_off:
             check.skip("the run ended before it had taken any answer over")
             return check
-        killed = subject.manifest.status is RunStatus.RUNNING
+        killed = context.manifest.status is RunStatus.RUNNING
         for task_id in section["adopted"]:
             if task_id in recovered or (killed and task_id not in ours):
                 continue
@@ -51,9 +51,9 @@ def check_resumed(subject: Subject) -> Check:
     return check
 
 
-def _earlier(subject: Subject, section: dict[str, Any]) -> Path | None:
+def _earlier(context: VerificationContext, section: dict[str, Any]) -> Path | None:
     """The earlier run: where it was, or beside this one; known by its manifest."""
-    for path in (Path(section["path"]), subject.root.resolve().parent / Path(section["path"]).name):
+    for path in (Path(section["path"]), context.root.resolve().parent / Path(section["path"]).name):
         try:
             if _sha256(path / MANIFEST) == section["manifest_sha256"]:
                 return path

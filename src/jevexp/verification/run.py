@@ -6,15 +6,12 @@ from jevexp.errors import InputError
 from jevexp.store import Manifest, RunDirectory, RunStatus
 from jevexp.store.directory import CHECKSUMS, MANIFEST, RESULTS
 from jevexp.verification.check import Check, Report
-from jevexp.verification.files import check_files, made_later
-from jevexp.verification.identity import check_identity
-from jevexp.verification.manifest import check_manifest, no_manifest, read_manifest
+from jevexp.verification.context import VerificationContext, check_tasks
+from jevexp.verification.files import Tree, check_files, made_later, read_tree
+from jevexp.verification.manifest import check_identity, check_manifest, no_manifest, read_manifest
 from jevexp.verification.records import RecordPass
 from jevexp.verification.resumed import check_resumed
-from jevexp.verification.subject import Subject
-from jevexp.verification.sums import check_sums
-from jevexp.verification.tasks import check_tasks
-from jevexp.verification.tree import Tree, read_tree
+from jevexp.verification.summary import check_sums
 
 _AT_WORK = "a process is still writing it"
 
@@ -63,17 +60,17 @@ def _of_content(
     """Everything that is about more than bytes."""
     dataset, loaded = check_tasks(manifest, given)
     planned = loaded.tasks[: manifest.counts.requested] if loaded else None
-    subject = Subject(root, tree, manifest, planned)
+    context = VerificationContext(root, tree, manifest, planned)
     looked: RecordPass | None = None
     with section.guarded(MANIFEST):
-        looked = RecordPass(subject)
+        looked = RecordPass(context)
     if looked is None:
         return [dataset]
     found = looked.run()
-    check_manifest(subject, looked.records, section)
-    checks = [dataset, *found, check_identity(subject), *check_sums(subject, looked)]
-    if subject.resumed:
-        checks.append(check_resumed(subject))
+    check_manifest(context, looked.records, section)
+    checks = [dataset, *found, check_identity(context), *check_sums(context, looked)]
+    if context.resumed:
+        checks.append(check_resumed(context))
     return checks
 
 

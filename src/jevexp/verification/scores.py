@@ -8,12 +8,11 @@ from jevexp.core.decision import Decision, Request
 from jevexp.core.json import dumps, representable
 from jevexp.core.record import Record
 from jevexp.core.task import Task
-from jevexp.harness.scoring import score
+from jevexp.harness.scoring import said_null_before, score
 from jevexp.store.directory import RESULTS
 from jevexp.verification.answers import Raw, Reader
-from jevexp.verification.check import Check, shown
-from jevexp.verification.differences import same
-from jevexp.verification.subject import Subject
+from jevexp.verification.check import Check, same, shown
+from jevexp.verification.context import VerificationContext
 
 _SCORED = (
     "valid",
@@ -30,16 +29,16 @@ _SCORED = (
 class Answers:
     """The check that each record says what its raw answer says."""
 
-    def __init__(self, subject: Subject) -> None:
+    def __init__(self, context: VerificationContext) -> None:
         self.check = Check(
             "answers", "distributions, models, usage and errors, read again from the raw answers"
         )
-        self._upstream = subject.upstream
+        self._upstream = context.upstream
         self._unread = 0
         self._reader: Reader | None = None
         try:
-            description = subject.manifest.backend["description"]
-            self._reader = Reader(subject.resolved["backend"], description)
+            description = context.manifest.backend["description"]
+            self._reader = Reader(context.resolved["backend"], description)
         except (ValueError, KeyError, TypeError):
             self.check.skip("this version of jevexp does not know the backend's configuration")
 
@@ -116,6 +115,8 @@ class Scores:
                 "group": task.group,
                 "status": "ok" if record.ok else "failed",
             }
+            if said_null_before(task, verdict, record.correct):
+                expected["correct"] = None
             for field, value in expected.items():
                 found = getattr(record, field)
                 if not (_same_probs(found, value) if field == "probs" else same(found, value)):

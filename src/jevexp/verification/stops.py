@@ -9,8 +9,8 @@ from jevexp.ledger.books import CapReached, check_fits
 from jevexp.store import RunDirectory, RunStatus
 from jevexp.store.directory import MANIFEST, RESULTS
 from jevexp.verification.check import Check
-from jevexp.verification.rows import Rows
-from jevexp.verification.subject import Subject
+from jevexp.verification.context import VerificationContext
+from jevexp.verification.ledger import Rows
 
 # Only the ledger knows of these: no record follows.
 _OF_THE_LEDGER = frozenset(
@@ -23,13 +23,13 @@ _PLACES_EACH = 64
 class Stops:
     """The check that the tasks ended where a rule ended them, and nowhere else."""
 
-    def __init__(self, subject: Subject) -> None:
+    def __init__(self, context: VerificationContext) -> None:
         self.check = Check("stop", "the stop reason is the one that the records lead to")
-        self._subject = subject
-        strict = subject.resolved["identity"] == "strict"
-        model = subject.manifest.backend["description"].get("model")
-        if model is None and subject.adopted:
-            model = _adopted_model(subject)
+        self._subject = context
+        strict = context.resolved["identity"] == "strict"
+        model = context.manifest.backend["description"].get("model")
+        if model is None and context.adopted:
+            model = _adopted_model(context)
         self._rules = StopRules(SessionModel(model) if strict else None)
         self._after = 0
         self._reason: StopReason | None = None
@@ -86,11 +86,11 @@ class Stops:
                 self.check.fail(MANIFEST, f"stop_reason: {said}; the cap had room for another")
 
 
-def _adopted_model(subject: Subject) -> str | None:
+def _adopted_model(context: VerificationContext) -> str | None:
     """The model whose answers were taken over, which the others have to come from as well."""
     # What cannot be read is found by those who look at each record.
     with suppress(OSError, ValueError):
-        for record in RunDirectory(subject.root).records():
-            if record.task_id in subject.adopted:
+        for record in RunDirectory(context.root).records():
+            if record.task_id in context.adopted:
                 return record.model
     return None

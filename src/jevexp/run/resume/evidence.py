@@ -10,6 +10,7 @@ from jevexp.core.record import Record
 from jevexp.core.task import Task
 from jevexp.errors import InputError
 from jevexp.harness import Verdict, score
+from jevexp.harness.scoring import said_null_before
 from jevexp.run.resume.earlier import Earlier
 from jevexp.store.adoption import AdoptedAnswer
 from jevexp.store.directory import CHECKSUMS
@@ -68,6 +69,8 @@ _SCORES = tuple(field.name for field in fields(Verdict))
 def _differs(name: str, task: Task, record: Record) -> bool:
     # The distribution as it was returned is what is scored; the response has no part in it.
     verdict = score(task, decision_of(record, None))
+    if name == "correct" and said_null_before(task, verdict, record.correct):
+        return False
     return bool(getattr(verdict, name) != getattr(record, name))
 
 
