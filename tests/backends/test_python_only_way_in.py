@@ -116,7 +116,7 @@ def test_launchers_and_sweepers_are_hydras_own_plugins(workplace: Path) -> None:
     [
         ("+hydra.callbacks.x._target_=pathlib.Path", "hydra.callbacks: would run code"),
         ("+hydra.callbacks.x={_target_: pathlib.Path.touch}", "hydra.callbacks: would run code"),
-        ("hydra.searchpath=[pkg://tests.support.own_model]", "hydra.searchpath: pkg:// imports"),
+        ("hydra.searchpath=[pkg://tests.support.own_model]", "hydra.searchpath: would take"),
         (
             "+hydra.job_logging.handlers.x.class=pathlib.Path",
             "hydra.job_logging: jevexp keeps a log of its own",

@@ -9,9 +9,10 @@ import difflib
 import re
 import secrets
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
 from jevexp.cli.conf import conf_dir
-from jevexp.cli.hydra_node import check_hydra_node, check_search_path
+from jevexp.cli.hydra_node import Given, check_hydra_node, hydra_fields
 from jevexp.cli.launchers import EXTRAS
 from jevexp.core.json import dumps
 from jevexp.errors import InputError
@@ -81,22 +82,20 @@ def compose_command(arguments: Namespace) -> Composition:
     Raises:
         InputError: in one line, the first thing that is wrong.
     """
-    name = arguments.config_name or "config"
-    overrides = [*_search_path(arguments.config_dir), *arguments.overrides]
-    check_search_path(overrides)
+    check_flags(arguments)
+    overrides = [search_path(arguments.config_dir), *arguments.overrides]
     with _hydra(), _one_line():
-        base = compose(name, _without_sweeps(overrides), return_hydra_config=True)
-        check_hydra_node(base)
+        fields = hydra_fields(_parser().parse_overrides(list(arguments.overrides)))
+        base = _compose(_without_sweeps(overrides), fields)
         mode = base.hydra.mode
         is_sweep = bool(arguments.multirun) or (mode is not None and mode.name == "MULTIRUN")
         if not is_sweep:
             # A comma makes a list of choices, which only a sweep can run one by one.
-            composed = compose(name, overrides, return_hydra_config=True)
-            check_hydra_node(composed)
+            composed = _compose(overrides, fields)
             return Composition((to_settings(composed),), Path(composed.hydra.run.dir), False)
-        runs = [compose(name, run, return_hydra_config=True) for run in _expand(base, overrides)]
-        for composed in runs:
-            check_hydra_node(composed)
+        runs = [
+            _compose(run, fields, number) for number, run in enumerate(_expand(base, overrides))
+        ]
         settings = tuple(to_settings(composed) for composed in runs)
         fixed = base.hydra.sweeper._target_ == _BASIC_SWEEPER
         return Composition(settings, Path(base.hydra.sweep.dir), True, fixed)
@@ -108,7 +107,6 @@ def compose_directory(settings: Settings, overrides: Sequence[str], *, sweep: bo
     Raises:
         InputError: an override is not possible.
     """
-    check_search_path(overrides)
     names = {
         "outputs": settings.outputs,
         "dataset.name": settings.dataset.name,
@@ -118,8 +116,8 @@ def compose_directory(settings: Settings, overrides: Sequence[str], *, sweep: bo
     named = [f"{name}={quoted(value)}" for name, value in names.items()]
     named.append(f"runner.concurrency={settings.runner.concurrency}")
     with _hydra(), _one_line():
-        composed = compose("config", [*named, *overrides], return_hydra_config=True)
-        check_hydra_node(composed)
+        fields = hydra_fields(_parser().parse_overrides(list(overrides)))
+        composed = _compose([search_path(None), *named, *overrides], fields)
         return Path(composed.hydra.sweep.dir if sweep else composed.hydra.run.dir)
 
 
@@ -130,13 +128,41 @@ def check_composes(arguments: Namespace) -> None:
         InputError: it cannot be composed.
     """
     register_resolvers()
-    if not (arguments.cfg or arguments.info):
+    if arguments.shell_completion:
         return
-    overrides = [*_search_path(arguments.config_dir), *arguments.overrides]
-    check_search_path(overrides)
+    overrides = [search_path(arguments.config_dir), *arguments.overrides]
     with _hydra(), _one_line():
-        name = arguments.config_name or "config"
-        check_hydra_node(compose(name, _without_sweeps(overrides), return_hydra_config=True))
+        fields = hydra_fields(_parser().parse_overrides(list(arguments.overrides)))
+        _compose(_without_sweeps(overrides), fields)
+
+
+def check_flags(arguments: Namespace) -> None:
+    """Refuse Hydra's flags that take another configuration than the one that is checked.
+
+    Raises:
+        InputError: one is given.
+    """
+    if arguments.config_path is not None:
+        raise InputError("--config-path: jevexp has its own; add a folder with --config-dir")
+    if arguments.config_name not in (None, "config"):
+        raise InputError("--config-name: jevexp has its own; write an option of experiment")
+    if arguments.experimental_rerun is not None:
+        # A pickle, which runs what it likes when it is read.
+        raise InputError("--experimental-rerun: is not for use; resume=RUN goes on with a run")
+
+
+def search_path(config_dir: str | None) -> str:
+    """The override for the one folder that adds options: the only search path there is.
+
+    Raises:
+        InputError: there is no such folder.
+    """
+    if config_dir is None:
+        return "hydra.searchpath=[]"
+    path = Path(config_dir).resolve()
+    if not path.is_dir():
+        raise InputError(f"--config-dir {config_dir}: no such folder")
+    return f"hydra.searchpath=[{quoted(f'file://{path}')}]"
 
 
 def compose_settings(fields: dict[str, str | bool | None]) -> Settings:
@@ -198,13 +224,30 @@ def _hydra() -> Iterator[None]:
         yield
 
 
-def _search_path(config_dir: str | None) -> list[str]:
-    if config_dir is None:
-        return []
-    path = Path(config_dir).resolve()
-    if not path.is_dir():
-        raise InputError(f"--config-dir {config_dir}: no such folder")
-    return [f"hydra.searchpath=[{quoted(f'file://{path}')}]"]
+def _compose(overrides: Sequence[str], fields: Collection[str], number: int = 0) -> DictConfig:
+    """Compose with Hydra's node, and check that node.
+
+    Args:
+        overrides: the search path first.
+        fields: those of Hydra's node that the command line names.
+        number: of the run in a sweep, which Hydra tells when it starts it.
+    """
+    # Those of a sweeper's parameters are new here.
+    hydra_fields(_parser().parse_overrides(list(overrides[1:])))
+    composed = compose("config", list(overrides), return_hydra_config=True)
+    composed.hydra.job.num = number
+    composed.hydra.job.id = str(number)
+    check_hydra_node(composed, _own_node(overrides[0]), Given(overrides, fields))
+    return composed
+
+
+@cache
+def _own_node(search_path: str) -> Mapping[str, Any]:
+    """Hydra's node as jevexp's own configuration has it, unresolved."""
+    own: Any = compose("config", [search_path], return_hydra_config=True)
+    node: Any = OmegaConf.to_container(own.hydra, resolve=False)
+    fields: dict[str, Any] = node
+    return fields
 
 
 def _without_sweeps(overrides: Sequence[str]) -> list[str]:
@@ -222,7 +265,7 @@ def _expand(base: DictConfig, overrides: Sequence[str]) -> list[list[str]]:
         return [_without_sweeps(overrides)]
     params = base.hydra.sweeper.params or {}
     given = [f"{key}={value}" for key, value in params.items()]
-    parsed = _parser().parse_overrides([*given, *overrides])
+    parsed = _parser().parse_overrides([overrides[0], *given, *overrides[1:]])
     return [run for batch in BasicSweeper.split_arguments(parsed, None) for run in batch]
 
 

@@ -1,45 +1,210 @@
-"""What Hydra's own node may hold: directories and launchers, and nothing that names code to run.
+"""What of Hydra's own node may be set: a few fields, each with its rule, and nothing else.
 
-A configuration may come from somebody else. Of jevexp's fields only `backend.factory` names code;
-Hydra's callbacks, logging factories and package search paths would run or import some too.
+A configuration may come from somebody else. Of jevexp's fields only few name something that runs;
+Hydra's own node could import packages, run callbacks, write elsewhere and change the environment.
+So everything in it has to be as jevexp's own configuration has it, but for the fields named here.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
+from hydra.core.config_store import ConfigStore
+from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, OmegaConf
 
 from jevexp.errors import InputError
 
-_LOGGING = ("hydra_logging", "job_logging")
-_MADE = ("handlers", "formatters", "filters", "loggers", "()", "class")
+# A launcher's and a sweeper's fields below them are those of that plugin.
+_DIRECTORIES = ("run.dir", "sweep.dir")
+_SUBDIRECTORY = "sweep.subdir"
+_PLUGINS = ("launcher", "sweeper")
+_NAMES = ("job.name", "job.config.override_dirname")
+_SETTABLE = (*_DIRECTORIES, _SUBDIRECTORY, *_PLUGINS, "mode", "verbose", *_NAMES)
+# What Hydra itself writes while it composes, whatever stood there.
+_WRITTEN_BY_HYDRA = (
+    "runtime",
+    "job.override_dirname",
+    "job.id",
+    "job.num",
+    "job.config_name",
+)
+# Where launchers put files: submitit, joblib, Ray.
+_LAUNCHER_FOLDERS = ("submitit_folder", "temp_folder", "_temp_dir")
+_REASONS = {
+    "callbacks": "would run code that a configuration names; remove it",
+    "hydra_logging": "jevexp keeps a log of its own; remove it",
+    "job_logging": "jevexp keeps a log of its own; remove it",
+    "searchpath": "would take configuration from elsewhere; give a folder with --config-dir",
+    "job.env_set": "would change the environment; set variables before the command",
+    "job.env_copy": "would copy the environment into files; set variables before the command",
+}
 
 
-def check_search_path(overrides: Iterable[str]) -> None:
-    """Refuse search paths inside packages, which Hydra would import, before anything is composed.
+class Given(NamedTuple):
+    """What a composition was asked for.
+
+    Attributes:
+        overrides: as they were handed to Hydra.
+        keys: the fields of Hydra's node that the command line itself names, without `hydra.`.
+    """
+
+    overrides: Sequence[str]
+    keys: Collection[str] = ()
+
+
+def hydra_fields(overrides: Sequence[Override]) -> set[str]:
+    """The fields of Hydra's node that overrides set, without `hydra.` before them.
 
     Raises:
-        InputError: an override asks for one.
+        InputError: one may not be set, or not so. Asked before anything is composed, since a search
+            path in a package would be imported then.
     """
+    fields = set()
     for override in overrides:
-        if "searchpath" in override and "pkg:" in override:
-            raise InputError(
-                "hydra.searchpath: pkg:// imports a package; give a folder with --config-dir"
-            )
+        key = override.key_or_group.replace("/", ".")
+        root, _, field = key.partition(".")
+        if root != "hydra" or not field:
+            continue
+        _check_settable(field, override.key_or_group)
+        if override.is_delete():
+            raise InputError(f"{override.key_or_group}: cannot be removed")
+        if override.is_sweep_override():
+            raise InputError(f"{override.key_or_group}: one value for the whole sweep")
+        fields.add(field)
+    return fields
 
 
-def check_hydra_node(composed: DictConfig) -> None:
-    """Refuse what would run code.
+def check_hydra_node(composed: DictConfig, own: Mapping[str, Any], given: Given) -> None:
+    """Check that Hydra's node differs from jevexp's own only where it may.
+
+    Args:
+        composed: a composed configuration with Hydra's node; its interpolations are resolved here.
+        own: the node as jevexp's own configuration has it, unresolved.
+        given: what was asked for.
 
     Raises:
         InputError: naming the field.
     """
     node: Any = composed.hydra
-    if node.callbacks:
-        raise InputError("hydra.callbacks: would run code that a configuration names; remove it")
-    for name in _LOGGING:
-        logging = OmegaConf.to_container(node[name], resolve=False)
-        # Each of these may be made by a factory that the configuration names.
-        if isinstance(logging, Mapping) and any(map(logging.get, _MADE)):
-            raise InputError(f"hydra.{name}: jevexp keeps a log of its own; remove it")
-    check_search_path(f"searchpath {path}" for path in node.searchpath or ())
+    unresolved: Any = OmegaConf.to_container(node, resolve=False)
+    fields = _flat(unresolved)
+    _check_overrides(unresolved["overrides"], given.overrides)
+    own_fields = _flat(own)
+    differing = [
+        field
+        for field in {**own_fields, **fields}
+        if own_fields.get(field) != fields.get(field)
+        and not _is_below(field, (*_WRITTEN_BY_HYDRA, "overrides"))
+    ]
+    for field in differing:
+        _check_settable(field, f"hydra.{field}")
+    for field in _DIRECTORIES:
+        if field in differing:
+            value = OmegaConf.select(node, field)
+            _check_directory(f"hydra.{field}", value, anywhere=field in given.keys)
+    _check_subdirectory(node.sweep.subdir)
+    _check_verbose(node.verbose)
+    for plugin in _PLUGINS:
+        _check_plugin(plugin, node, given)
+
+
+def _flat(node: Any, prefix: str = "") -> dict[str, Any]:
+    """The leaves of a node by their dotted names; an empty mapping is a leaf."""
+    if not isinstance(node, Mapping) or not node:
+        return {prefix: node}
+    fields: dict[str, Any] = {}
+    for key, value in node.items():
+        fields |= _flat(value, f"{prefix}.{key}" if prefix else str(key))
+    return fields
+
+
+def _is_below(field: str, names: Collection[str]) -> bool:
+    return any(field == name or field.startswith(f"{name}.") for name in names)
+
+
+def _check_settable(field: str, said: str) -> None:
+    if _is_below(field, _SETTABLE):
+        return
+    for name, reason in _REASONS.items():
+        if _is_below(field, (name,)):
+            raise InputError(f"hydra.{name}: {reason}")
+    if any(name.startswith(f"{field}.") for name in _SETTABLE):
+        raise InputError(f"{said}: set its fields one by one")
+    raise InputError(f"{said}: is not for setting; of Hydra's own only {', '.join(_SETTABLE)} are")
+
+
+def _check_overrides(listed: Mapping[str, Sequence[str]], overrides: Sequence[str]) -> None:
+    """A configuration file could list overrides, which each run of a sweep would take over."""
+    if sorted([*listed["hydra"], *listed["task"]]) != sorted(overrides):
+        raise InputError("hydra.overrides: belong on the command line; remove them from the file")
+
+
+def _check_directory(field: str, value: Any, *, anywhere: bool) -> None:
+    """Refuse a directory that leads somewhere else than it reads.
+
+    Args:
+        field: the field's full name.
+        value: resolved.
+        anywhere: whether it may be absolute, as on one's own command line.
+    """
+    # An empty name is the folder itself, which exists; check_paths says so.
+    if not isinstance(value, str) or not value.isprintable():
+        raise InputError(f"{field}: {value!r} is no directory's name")
+    path = Path(value)
+    if ".." in path.parts:
+        raise InputError(f"{field}: {value} leads upwards; write the directory without '..'")
+    if path.is_absolute() and not anywhere:
+        raise InputError(
+            f"{field}: {value} in a configuration file is absolute; "
+            f"give it on the command line: {field}={value}"
+        )
+
+
+def _check_subdirectory(value: Any) -> None:
+    # Whatever reads a sweep looks for its runs right below it.
+    field = f"hydra.{_SUBDIRECTORY}"
+    _check_directory(field, value, anywhere=True)
+    path = Path(value)
+    if path.is_absolute() or len(path.parts) != 1:
+        raise InputError(f"{field}: {value!r} is no folder right inside of the sweep; give a name")
+
+
+def _check_verbose(value: Any) -> None:
+    names = [value] if isinstance(value, bool | str) else value
+    if not (OmegaConf.is_list(names) or isinstance(names, list)) or not all(
+        isinstance(name, bool | str) for name in names
+    ):
+        raise InputError("hydra.verbose: write true, false, or names of loggers as [a,b]")
+
+
+def _check_plugin(plugin: str, node: Any, given: Given) -> None:
+    """Refuse what no installed plugin of Hydra's registers, and folders elsewhere."""
+    known = set(_targets(ConfigStore.instance().repo["hydra"]))
+    sweep = Path(node.sweep.dir)
+    fields = _flat(OmegaConf.to_container(node[plugin], resolve=True), plugin)
+    if f"{plugin}._target_" not in fields:
+        raise InputError(f"hydra.{plugin}: is no plugin; choose one with hydra/{plugin}=NAME")
+    for field, value in fields.items():
+        *parents, name = field.split(".")
+        if name == "_target_" and value not in known:
+            raise InputError(
+                f"hydra.{field}: {value} is none of the installed plugins; "
+                f"choose one with hydra/{plugin}=NAME"
+            )
+        # The values of these are overrides of each run.
+        if "hydra" in {part.partition("/")[0] for part in (*parents, name)}:
+            raise InputError(f"hydra.{field}: Hydra's own node cannot be swept over")
+        if name in _LAUNCHER_FOLDERS and value is not None:
+            inside = isinstance(value, str) and Path(value).is_relative_to(sweep)
+            _check_directory(f"hydra.{field}", value, anywhere=inside or field in given.keys)
+
+
+def _targets(node: Any) -> Iterator[Any]:
+    """Every `_target_` below a node of Hydra's store of registered configurations."""
+    if isinstance(node, Mapping):
+        for value in node.values():
+            yield from _targets(value)
+    elif OmegaConf.is_dict(getattr(node, "node", None)):
+        fields = _flat(OmegaConf.to_container(node.node, resolve=False))
+        yield from (value for name, value in fields.items() if name.endswith("_target_"))

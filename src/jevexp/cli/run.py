@@ -16,7 +16,14 @@ from rich.text import Text
 
 from jevexp import run as experiment
 from jevexp.cli.apart import perform_apart
-from jevexp.cli.compose import check_composes, compose_command, quoted, to_settings
+from jevexp.cli.compose import (
+    check_composes,
+    check_flags,
+    compose_command,
+    quoted,
+    search_path,
+    to_settings,
+)
 from jevexp.cli.conf import conf_dir
 from jevexp.cli.launchers import wait_for_runs
 from jevexp.cli.paths import check_paths, make_directory
@@ -33,6 +40,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run what the command line asks for and print what came of it."""
     # Hydra wants its flags before the overrides; a person need not.
     parsed = get_args_parser().parse_intermixed_args(list(arguments))
+    check_flags(parsed)
     if any(override.startswith("resume=") for override in parsed.overrides):
         from jevexp.cli.resume import resume
 
@@ -40,6 +48,8 @@ def main(arguments: Sequence[str]) -> int:
     arguments = [*_flags(arguments, parsed.overrides), *parsed.overrides]
     if _only_shows(parsed):
         check_composes(parsed)
+        if not parsed.shell_completion:
+            arguments.append(search_path(parsed.config_dir))
         _hand_to_hydra(arguments)
         return 0
     composition = compose_command(parsed)
@@ -56,7 +66,8 @@ def main(arguments: Sequence[str]) -> int:
         os.environ["HYDRA_FULL_ERROR"] = "1"
     try:
         # The same directory again, since a second composition would name another one.
-        _hand_to_hydra([*arguments, f"{where}={quoted(str(composition.directory))}"])
+        directory = f"{where}={quoted(str(composition.directory))}"
+        _hand_to_hydra([*arguments, search_path(parsed.config_dir), directory])
     except Interrupted as signalled:
         interrupted = signalled
     except KeyboardInterrupt:
