@@ -10,7 +10,7 @@ from hypothesis import given
 from pydantic import ValidationError
 
 from jevexp.core.json import dumps
-from jevexp.core.task import GOLD_KEYS, Kind, Question, Task
+from jevexp.core.task import GOLD_KEYS, Kind, Question, Task, as_text
 from tests.support.tasks import LABELS, LEVELS, fields, kinds, scored_tasks, task
 
 VECTORS = Path(__file__).parents[1] / "conformance"
@@ -253,3 +253,29 @@ def test_the_vectors_tasks_have_the_hash_that_the_pinned_harness_gives_them() ->
     digest = hashlib.sha256("".join(f"{line}\n" for line in canonical).encode()).hexdigest()
     vectors = json.loads((VECTORS / "scenarios.json").read_text())
     assert digest == vectors["dataset_hash_of_tasks_jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "criteria", "descriptions"),
+    [
+        ("noul", {"true": "it is", "false": "it is not"}, {"no": "it is not", "yes": "it is"}),
+        ("noul", {"true": "it is"}, {"no": "", "yes": "it is"}),
+        ("noul", None, {"no": "", "yes": ""}),
+        ("choice", {"b": "second", "a": None}, {"b": "second", "a": ""}),
+        ("choice", {"a": {"than": 1}}, {"a": '{\n  "than": 1\n}'}),
+        ("choice", None, {}),
+        ("score", ["low", "high"], {"0": "low", "1": "high"}),
+    ],
+)
+def test_a_question_describes_its_options_in_their_order(
+    kind: str, criteria: Any, descriptions: dict[str, str]
+) -> None:
+    question = Question(type=Kind(kind), instructions="?", criteria=criteria)
+
+    assert list(question.descriptions.items()) == list(descriptions.items())
+
+
+def test_a_text_is_read_as_it_is_and_anything_else_as_json() -> None:
+    assert as_text("a\nb") == "a\nb"
+    assert as_text(None) == ""
+    assert as_text({"b": 1, "a": 2}) == '{\n  "b": 1,\n  "a": 2\n}'

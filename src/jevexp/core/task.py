@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, model_validator
 
-from jevexp.core.json import MAX_TASK_DEPTH, is_deeper_than
+from jevexp.core.json import MAX_TASK_DEPTH, dumps, is_deeper_than
 
 NOUL_LABELS = ("no", "yes")
 # A state with one of these keys would tell the provider what to answer.
@@ -21,6 +21,13 @@ class Kind(StrEnum):
     NOUL = "noul"
     CHOICE = "choice"
     SCORE = "score"
+
+
+def as_text(value: Any) -> str:
+    """A state or a description as it is read: null is empty, what is no text is indented JSON."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else dumps(value, indent=2)
 
 
 class Question(BaseModel):
@@ -45,6 +52,21 @@ class Question(BaseModel):
         if isinstance(self.criteria, list):
             return tuple(str(level) for level in range(len(self.criteria)))
         return tuple(self.criteria or ())
+
+    @property
+    def descriptions(self) -> dict[str, str]:
+        """What the question says about each of its options, as text; empty where it says nothing.
+
+        In the order of `options`. Every prompt and page words an option by this.
+        """
+        criteria = self.criteria
+        described: Mapping[str, Any] = {}
+        if isinstance(criteria, list):
+            described = {str(level): text for level, text in enumerate(criteria)}
+        elif isinstance(criteria, dict):
+            noul = {"no": criteria.get("false"), "yes": criteria.get("true")}
+            described = noul if self.type is Kind.NOUL else criteria
+        return {label: as_text(described.get(label)) for label in self.options}
 
     def wire(self) -> dict[str, Any]:
         """The question as a provider receives it: `criteria` is left out when null."""

@@ -2,12 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from jevexp.analysis.page.numbers import Place
 from jevexp.analysis.text import shortened
-from jevexp.core.json import dumps
-from jevexp.core.task import Kind, Task
+from jevexp.core.task import Task, as_text
 
 _MOST_LETTERS = 6000
 
@@ -55,9 +53,10 @@ def answer_view(place: Place, sides: Sequence[Place], tasks: Mapping[str, Task])
     if task is None:
         labels = list(dict.fromkeys(label for side in sides for label in side.raw or ()))
         return AnswerView(place, None, [_option(label, None, False, sides) for label in labels])
-    descriptions = _descriptions(task)
+    descriptions = task.question.descriptions
     options = [
-        _option(label, descriptions.get(label), label == task.gold, sides) for label in task.labels
+        _option(label, descriptions.get(label) or None, label == task.gold, sides)
+        for label in task.labels
     ]
     return AnswerView(place, _text(task), options)
 
@@ -69,25 +68,8 @@ def _option(label: str, description: str | None, gold: bool, sides: Sequence[Pla
 
 
 def _text(task: Task) -> TaskText:
-    state = task.state if isinstance(task.state, str) else dumps(task.state, indent=2)
+    state = as_text(task.state)
     left_out = max(0, len(state) - _MOST_LETTERS)
     return TaskText(
         task.family, task.question.instructions, shortened(state, _MOST_LETTERS), left_out
     )
-
-
-def _descriptions(task: Task) -> dict[str, str]:
-    """What the question says about each label, as text."""
-    criteria = task.question.criteria
-    found: Mapping[str, Any]
-    if isinstance(criteria, list):
-        found = {str(level): text for level, text in enumerate(criteria)}
-    elif task.kind is Kind.NOUL:
-        found = {"no": (criteria or {}).get("false"), "yes": (criteria or {}).get("true")}
-    else:
-        found = criteria or {}
-    return {
-        label: text if isinstance(text, str) else dumps(text)
-        for label, text in found.items()
-        if text is not None
-    }
