@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from jevexp.core.identity import ObservedValue, Source
+
 # Serves tests.identity.gguf_bytes.quantized from another machine's disk.
 SERVED: dict[str, Any] = {
     "kind": "llama_cpp",
@@ -30,3 +32,8 @@ SERVED: dict[str, Any] = {
 def said_by(**changes: Any) -> dict[str, Any]:
     """The description, with changes."""
     return SERVED | changes
+
+
+def says(value: Any, source: Source) -> ObservedValue:
+    """One thing that one source says."""
+    return ObservedValue(value=value, source=source)

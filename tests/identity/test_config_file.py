@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from jevexp.backends.weights import find_weights
-from jevexp.identity import Observed, Source, Value, Verdict, model_config, observe, reconcile
+from jevexp.core.identity import ClaimStatus, Source
+from jevexp.identity import Observed, model_config, observe, reconcile
 from jevexp.settings import ModelIdentity
 from tests.identity import gguf_bytes
-from tests.identity.servers import said_by
+from tests.identity.servers import said_by, says
 from tests.support.compose import compose
 from tests.support.tiny_gguf import write_tiny_gguf
 
@@ -40,11 +41,13 @@ def test_a_file_becomes_an_option_that_is_confirmed(tmp_path: Path) -> None:
     assert model.quantization.ftype == model.quantization.label == "F32"
     assert find_weights(model) == path
     report = reconcile(model, seen)
-    assert report.verdict is Verdict.CONFIRMED
-    assert (report.findings, report.contradictions) == ((), ())
-    claimed = {f.name: f.verdict for f in report.fields if f.declared is not None}
-    assert set(claimed.values()) == {Verdict.CONFIRMED, Verdict.DECLARED_ONLY}
-    assert [name for name, found in claimed.items() if found is Verdict.DECLARED_ONLY] == ["alias"]
+    assert report.verdict is ClaimStatus.CONFIRMED
+    assert (report.findings, report.contradictions) == ([], {})
+    claimed = {n: f.status for n, f in report.fields.items() if f.declared is not None}
+    assert set(claimed.values()) == {ClaimStatus.CONFIRMED, ClaimStatus.DECLARED_ONLY}
+    assert [name for name, found in claimed.items() if found is ClaimStatus.DECLARED_ONLY] == [
+        "alias"
+    ]
 
 
 def test_a_server_becomes_an_option_that_is_confirmed(tmp_path: Path) -> None:
@@ -53,9 +56,9 @@ def test_a_server_becomes_an_option_that_is_confirmed(tmp_path: Path) -> None:
     assert (model.alias, model.context) == ("served", 4096)
     assert model.weights.path is None
     report = reconcile(model, seen)
-    assert report.verdict is Verdict.CONFIRMED
-    claimed = {f.verdict for f in report.fields if f.declared is not None}
-    assert claimed == {Verdict.CONFIRMED}
+    assert report.verdict is ClaimStatus.CONFIRMED
+    claimed = {f.status for f in report.fields.values() if f.declared is not None}
+    assert claimed == {ClaimStatus.CONFIRMED}
 
 
 def test_everything_a_managed_server_does_is_declared(tmp_path: Path) -> None:
@@ -68,10 +71,8 @@ def test_everything_a_managed_server_does_is_declared(tmp_path: Path) -> None:
     assert (model.cache_type_k, model.cache_type_v) == ("q8_0", "q4_0")
     assert model.files["projector"].bytes == len(b"projector")
     report = reconcile(model, seen)
-    assert report.verdict is Verdict.CONFIRMED
-    field = report.field("files.projector.sha256")
-    assert field is not None
-    assert field.verdict is Verdict.CONFIRMED
+    assert report.verdict is ClaimStatus.CONFIRMED
+    assert report.fields["files.projector.sha256"].status is ClaimStatus.CONFIRMED
 
 
 def test_parts_become_one_option(tmp_path: Path) -> None:
@@ -80,7 +81,7 @@ def test_parts_become_one_option(tmp_path: Path) -> None:
     model = composed(model_config(seen, "mine"), tmp_path)
     assert model.alias == "big"
     assert find_weights(model) == parts[0]
-    assert reconcile(model, seen).verdict is Verdict.CONFIRMED
+    assert reconcile(model, seen).verdict is ClaimStatus.CONFIRMED
 
 
 def test_what_is_only_guessed_is_not_declared(tmp_path: Path) -> None:
@@ -128,5 +129,5 @@ def test_an_awkward_name_is_kept_as_it_is(alias: str, tmp_path: Path) -> None:
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter("???".__ne__))
 def test_any_name_is_kept_as_it_is(alias: str) -> None:
-    seen = Observed({"alias": (Value(alias, Source.PROVIDER),)})
+    seen = Observed({"alias": (says(alias, Source.PROVIDER),)})
     assert loaded(model_config(seen, "mine")).alias == alias

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from jevexp.backends.weights import find_weights
-from jevexp.identity import Level, Observed, Verdict, observe, reconcile
+from jevexp.core.identity import ClaimStatus, Level
+from jevexp.identity import Observed, observe, reconcile
 from jevexp.settings import ModelIdentity
 from tests.support.compose import compose
 
@@ -25,8 +26,10 @@ def files() -> dict[str, Observed]:
 @pytest.mark.parametrize("option", [GEMMA, SMOLLM])
 def test_every_claim_about_the_file_is_confirmed(option: str, files: dict[str, Observed]) -> None:
     report = reconcile(claimed(option), files[option])
-    assert report.verdict is Verdict.CONFIRMED
-    proven = {field.name for field in report.fields if field.verdict is Verdict.CONFIRMED}
+    assert report.verdict is ClaimStatus.CONFIRMED
+    proven = {
+        name for name, field in report.fields.items() if field.status is ClaimStatus.CONFIRMED
+    }
     assert proven >= {
         "weights.file",
         "weights.sha256",

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from jevexp.core.identity import Fingerprint
 from jevexp.core.json import dumps
-from jevexp.identity import Fingerprint, fingerprint, observe, reconcile
+from jevexp.identity import fingerprint, observe, reconcile
 from jevexp.settings import ModelIdentity
 from tests.identity import gguf_bytes
 from tests.identity.servers import said_by

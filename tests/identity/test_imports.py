@@ -13,7 +13,7 @@ settings = compose("dataset=demo", "backend=fake", "model=fake")
 description = {"kind": "fake", "model": "fake"}
 report = reconcile(settings.model, observe(description))
 fingerprint(description, report)
-report.as_dict(), model_config(observe(description), "fake")
+report.model_dump(mode="json"), model_config(observe(description), "fake")
 print(sorted({"gguf", "numpy", "mlflow"} & set(sys.modules)))
 """
 

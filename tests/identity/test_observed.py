@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from jevexp.identity import Observed, Source, Value, WeightsError, observe
+from jevexp.core.identity import Source
+from jevexp.identity import Observed, WeightsError, observe
 from tests.identity import gguf_bytes
-from tests.identity.servers import SERVED, said_by
+from tests.identity.servers import SERVED, said_by, says
 
 FILE_FIELDS = {"weights.sha256", "weights.bytes", "quantization.tensor_types", "architecture"}
 
@@ -27,9 +28,9 @@ def sources(observed: Observed) -> set[Source]:
 def test_a_file_alone_is_read(weights: Path) -> None:
     seen = observe({}, weights=weights)
     sha256 = hashlib.sha256(weights.read_bytes()).hexdigest()
-    assert seen.values["weights.sha256"] == (Value(sha256, Source.FILE_BYTES),)
-    assert seen.values["weights.path"] == (Value(str(weights), Source.FILE_PATH),)
-    assert seen.values["quantization.ftype"] == (Value("Q2_K", Source.FILE_HEADER),)
+    assert seen.values["weights.sha256"] == (says(sha256, Source.FILE_BYTES),)
+    assert seen.values["weights.path"] == (says(str(weights), Source.FILE_PATH),)
+    assert seen.values["quantization.ftype"] == (says("Q2_K", Source.FILE_HEADER),)
     assert seen.value("quantization.tensor_types") == {"Q2_K": 2, "F32": 1}
     assert sources(seen) == {Source.FILE_BYTES, Source.FILE_HEADER, Source.FILE_PATH}
     assert seen.notes == ()
@@ -38,14 +39,14 @@ def test_a_file_alone_is_read(weights: Path) -> None:
 def test_a_server_alone_is_asked() -> None:
     seen = observe(said_by(base_url="http://10.0.0.7:8080"))
     assert seen.values["alias"] == (
-        Value("served", Source.SERVER_MODELS),
-        Value("served", Source.SERVER_PROPS),
+        says("served", Source.SERVER_MODELS),
+        says("served", Source.SERVER_PROPS),
     )
-    assert seen.values["quantization.ftype"] == (Value("Q2_K", Source.SERVER),)
-    assert seen.values["n_params"] == (Value(513, Source.SERVER_MODELS),)
-    assert seen.values["context"] == (Value(4096, Source.SERVER),)
-    assert seen.values["slots"] == (Value(1, Source.SERVER_PROPS),)
-    assert seen.values["build"] == (Value("b9999", Source.SERVER_PROPS),)
+    assert seen.values["quantization.ftype"] == (says("Q2_K", Source.SERVER),)
+    assert seen.values["n_params"] == (says(513, Source.SERVER_MODELS),)
+    assert seen.values["context"] == (says(4096, Source.SERVER),)
+    assert seen.values["slots"] == (says(1, Source.SERVER_PROPS),)
+    assert seen.values["build"] == (says("b9999", Source.SERVER_PROPS),)
     assert seen.value("weights.file") == "model.gguf"
     assert not FILE_FIELDS & set(seen.values)
     assert seen.notes == ("the weights could not be read: the server is on another machine",)
@@ -56,8 +57,8 @@ def test_the_file_of_a_server_on_this_machine_is_read(weights: Path, host: str) 
     seen = observe(said_by(base_url=f"http://{host}:8080", model_path=str(weights)))
     assert set(seen.values) >= FILE_FIELDS
     assert seen.values["quantization.ftype"] == (
-        Value("Q2_K", Source.FILE_HEADER),
-        Value("Q2_K", Source.SERVER),
+        says("Q2_K", Source.FILE_HEADER),
+        says("Q2_K", Source.SERVER),
     )
     assert seen.notes == ()
 
@@ -136,7 +137,7 @@ def test_texts_that_make_no_sense_are_left_out(nonsense: object) -> None:
 def test_a_guess_is_marked(tmp_path: Path) -> None:
     weights = gguf_bytes.quantized(tmp_path, ftype=None)
     seen = observe(said_by(ftype="(guessed) Q4_K - Medium"), weights=weights)
-    assert seen.values["quantization.ftype"] == (Value("Q4_K_M", Source.SERVER_GUESS),)
+    assert seen.values["quantization.ftype"] == (says("Q4_K_M", Source.SERVER_GUESS),)
 
 
 def test_types_that_are_unknown_here_are_notes(tmp_path: Path) -> None:
@@ -162,7 +163,7 @@ def test_cache_types_are_those_a_server_was_started_with() -> None:
     caches = {"cache_type_k": "q8_0", "cache_type_v": "q8_0"}
     assert "cache_type_k" not in observe(said_by(**caches, managed=False)).values
     managed = observe(said_by(**caches, managed=True))
-    assert managed.values["cache_type_v"] == (Value("q8_0", Source.CONFIG),)
+    assert managed.values["cache_type_v"] == (says("q8_0", Source.CONFIG),)
 
 
 def test_further_files_are_hashed(weights: Path, tmp_path: Path) -> None:
@@ -192,5 +193,5 @@ def test_a_second_look_reads_nothing_again(weights: Path) -> None:
 @pytest.mark.parametrize("kind", ["fake", "hosted", None])
 def test_another_provider_says_which_model_answers(kind: str | None) -> None:
     seen = observe({"kind": kind, "model": "jev-1.13", "model_path": "/etc/passwd"})
-    assert seen.values == {"alias": (Value("jev-1.13", Source.PROVIDER),)}
+    assert seen.values == {"alias": (says("jev-1.13", Source.PROVIDER),)}
     assert observe({"kind": kind}).values == {}

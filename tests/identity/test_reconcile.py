@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,25 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jevexp.core.identity import ClaimStatus, IdentityReport, Level, ObservedValue, Source
 from jevexp.core.json import dumps
-from jevexp.identity import (
-    IdentityReport,
-    Level,
-    Observed,
-    Row,
-    Source,
-    Value,
-    Verdict,
-    observe,
-    reconcile,
-    table_rows,
-)
+from jevexp.identity import Observed, observe, reconcile
 from jevexp.settings import ModelIdentity
 from tests.identity import gguf_bytes
-from tests.identity.servers import said_by
+from tests.identity.servers import said_by, says
 
-CONFIRMED, CONTRADICTED = Verdict.CONFIRMED, Verdict.CONTRADICTED
-DECLARED_ONLY, OBSERVED_ONLY = Verdict.DECLARED_ONLY, Verdict.OBSERVED_ONLY
+CONFIRMED, CONTRADICTED = ClaimStatus.CONFIRMED, ClaimStatus.CONTRADICTED
+DECLARED_ONLY, OBSERVED_ONLY = ClaimStatus.DECLARED_ONLY, ClaimStatus.OBSERVED_ONLY
 
 
 def model(alias: str = "served", **claims: Any) -> ModelIdentity:
@@ -39,15 +28,15 @@ def seen(**values: Any) -> Observed:
     """What a file header says, with dots written as two underscores."""
     return Observed(
         {
-            name.replace("__", "."): (Value(value, Source.FILE_HEADER),)
+            name.replace("__", "."): (says(value, Source.FILE_HEADER),)
             for name, value in values.items()
         }
     )
 
 
-def verdict(report: IdentityReport, name: str) -> Verdict | None:
-    field = report.field(name)
-    return field.verdict if field else None
+def verdict(report: IdentityReport, name: str) -> ClaimStatus | None:
+    field = report.fields.get(name)
+    return field.status if field else None
 
 
 def codes(report: IdentityReport) -> list[tuple[Level, str]]:
@@ -69,8 +58,8 @@ def test_true_claims_are_confirmed(weights: Path) -> None:
         ),
         file,
     )
-    claimed = [field for field in report.fields if field.declared is not None]
-    assert {f.name: f.verdict for f in claimed} == {
+    claimed = {n: f.status for n, f in report.fields.items() if f.declared is not None}
+    assert claimed == {
         "alias": DECLARED_ONLY,
         "weights.sha256": CONFIRMED,
         "weights.bytes": CONFIRMED,
@@ -80,7 +69,7 @@ def test_true_claims_are_confirmed(weights: Path) -> None:
         "chat_template.sha256": CONFIRMED,
     }
     assert report.verdict is CONFIRMED
-    assert (report.contradictions, report.findings, report.reason()) == ((), (), None)
+    assert (report.contradictions, report.findings, report.reason()) == ({}, [], None)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +86,7 @@ def test_true_claims_are_confirmed(weights: Path) -> None:
 def test_a_false_claim_is_contradicted(weights: Path, claims: dict[str, Any], field: str) -> None:
     report = reconcile(model(**claims), observe({}, weights=weights))
     assert report.verdict is CONTRADICTED
-    assert [one.name for one in report.contradictions] == [field]
+    assert list(report.contradictions) == [field]
 
 
 def test_one_digit_is_enough(weights: Path) -> None:
@@ -114,7 +103,7 @@ def test_a_claim_that_nothing_bears_on_is_declared_only() -> None:
     report = reconcile(
         model(weights={"sha256": "0" * 64, "repository": "a/b"}, cache_type_k="q8_0"), Observed()
     )
-    assert {field.verdict for field in report.fields} == {DECLARED_ONLY}
+    assert {field.status for field in report.fields.values()} == {DECLARED_ONLY}
     assert report.verdict is DECLARED_ONLY
 
 
@@ -145,7 +134,7 @@ def test_a_context_that_is_confirmed_confirms_no_weights() -> None:
 )
 def test_serving_is_judged_where_it_is_observed(claim: dict[str, Any], expected: str) -> None:
     report = reconcile(model(**claim), observe(said_by()))
-    assert [field.name for field in report.contradictions] == ([expected] if expected else [])
+    assert list(report.contradictions) == ([expected] if expected else [])
 
 
 def test_other_names_and_paths_contradict_nothing(weights: Path) -> None:
@@ -191,11 +180,11 @@ def test_a_server_that_disagrees_with_its_file_is_a_contradiction(
         )
     )
     agreeing = said_by(managed=True)
-    assert reconcile(model(), observe(agreeing, weights=path)).contradictions == ()
+    assert reconcile(model(), observe(agreeing, weights=path)).contradictions == {}
     report = reconcile(model(), observe(agreeing | said, weights=path))
     assert report.verdict is CONTRADICTED
-    assert len(report.contradictions) == 1
-    assert {value.source for value in report.contradictions[0].observed} >= {Source.FILE_HEADER}
+    (contradicted,) = report.contradictions.values()
+    assert {value.source for value in contradicted.observed} >= {Source.FILE_HEADER}
 
 
 def test_a_true_claim_does_not_heal_sources_that_disagree(weights: Path) -> None:
@@ -250,7 +239,7 @@ def test_a_missing_template_is_a_note(tmp_path: Path) -> None:
     ],
 )
 def test_an_alias_that_names_another_quantization(
-    declared: dict[str, Any], level: Level, whole: Verdict
+    declared: dict[str, Any], level: Level, whole: ClaimStatus
 ) -> None:
     claim = model("gemma-4-31b-kv9-q4km-mm", quantization=declared)
     report = reconcile(claim, seen(quantization__ftype="Q2_K"))
@@ -263,12 +252,12 @@ def test_an_alias_that_names_another_quantization(
 
 @pytest.mark.parametrize("alias", ["model-q2_k", "model", "model-q2", "model-q2_k-f16"])
 def test_an_alias_that_agrees_is_no_finding(alias: str) -> None:
-    assert reconcile(model(alias), seen(quantization__ftype="Q2_K")).findings == ()
+    assert reconcile(model(alias), seen(quantization__ftype="Q2_K")).findings == []
 
 
 def test_a_family_agrees_with_each_of_its_sizes() -> None:
     for ftype in ("Q4_K_S", "Q4_K_M"):
-        assert reconcile(model("m-q4_k"), seen(quantization__ftype=ftype)).findings == ()
+        assert reconcile(model("m-q4_k"), seen(quantization__ftype=ftype)).findings == []
     assert codes(reconcile(model("m-q4_k"), seen(quantization__ftype="Q8_0"))) == [
         (Level.WARNING, "alias_quantization")
     ]
@@ -282,7 +271,7 @@ def test_the_name_that_the_server_uses_counts_too() -> None:
 def test_a_declared_type_explains_where_nothing_is_observed() -> None:
     report = reconcile(model("m-q4km", quantization={"ftype": "Q2_K"}), Observed())
     assert codes(report) == [(Level.EXPLAINED, "alias_quantization")]
-    assert reconcile(model("m-q4km"), Observed()).findings == ()
+    assert reconcile(model("m-q4km"), Observed()).findings == []
 
 
 def test_the_published_result_is_explained() -> None:
@@ -313,7 +302,7 @@ def test_further_files_are_judged(tmp_path: Path) -> None:
 def test_a_manifest_holds_claims_values_sources_and_verdicts(weights: Path) -> None:
     claim = model(quantization={"ftype": "Q8_0"})
     report = reconcile(claim, observe(said_by(model_path=None), weights=weights))
-    section = json.loads(dumps(report.as_dict()))
+    section = json.loads(dumps(report.model_dump(mode="json")))
     assert section["verdict"] == "contradicted"
     assert section["fields"]["quantization.ftype"] == {
         "verdict": "contradicted",
@@ -323,23 +312,8 @@ def test_a_manifest_holds_claims_values_sources_and_verdicts(weights: Path) -> N
             {"value": "Q2_K", "source": "server"},
         ],
     }
-    assert section["findings"] == [
-        {**asdict(finding), "level": finding.level.value} for finding in report.findings
-    ]
+    assert section["findings"] == [finding.model_dump(mode="json") for finding in report.findings]
     assert section["bytes_hashed"] == weights.stat().st_size
-
-
-def test_a_table_begins_with_what_is_contradicted(weights: Path) -> None:
-    claim = model(quantization={"ftype": "Q8_0"})
-    report = reconcile(claim, observe(said_by(ftype="Q6_K"), weights=weights))
-    found = table_rows(report.as_dict())
-    assert found[0] == Row(
-        "quantization.ftype", CONTRADICTED, "Q8_0", "Q2_K\nQ6_K", "file header\nserver"
-    )
-    rows = {row.field: row for row in found}
-    assert rows["quantization.tensor_types"].observed == "Q2_K 2, F32 1"
-    assert rows["n_params"].source == "file header, server /v1/models"
-    assert len(rows) == len(report.fields)
 
 
 names = st.sampled_from(
@@ -348,7 +322,7 @@ names = st.sampled_from(
 values = st.sampled_from(["a" * 64, "b" * 64, 4096, 8192, "Q4_K_M", "Q2_K"])
 observations = st.dictionaries(
     names,
-    st.lists(st.builds(Value, values, st.sampled_from(Source)), min_size=1, max_size=3).map(tuple),
+    st.lists(st.builds(says, values, st.sampled_from(Source)), min_size=1, max_size=3).map(tuple),
 )
 claims = st.fixed_dictionaries(
     {"alias": st.sampled_from(["served", "m-q4km", "m-q8_0", "Q2_K"])},
@@ -371,30 +345,28 @@ claims = st.fixed_dictionaries(
 
 @given(claims, observations)
 def test_verdicts_follow_from_claim_and_values(
-    claim: dict[str, Any], found: Mapping[str, tuple[Value, ...]]
+    claim: dict[str, Any], found: Mapping[str, tuple[ObservedValue, ...]]
 ) -> None:
     report = reconcile(model(**claim), Observed(found))
-    by_name = {field.name: field for field in report.fields}
-    assert set(found) <= set(by_name)
-    assert len(by_name) == len(report.fields)
-    for field in report.fields:
-        match field.verdict:
-            case Verdict.CONFIRMED:
+    assert set(found) <= set(report.fields)
+    for name, field in report.fields.items():
+        match field.status:
+            case ClaimStatus.CONFIRMED:
                 assert field.declared is not None
                 assert field.observed
-            case Verdict.DECLARED_ONLY:
+            case ClaimStatus.DECLARED_ONLY:
                 assert field.declared is not None
-            case Verdict.OBSERVED_ONLY:
+            case ClaimStatus.OBSERVED_ONLY:
                 assert field.declared is None
                 assert field.observed
-            case Verdict.CONTRADICTED:
+            case ClaimStatus.CONTRADICTED:
                 assert field.observed
-                assert field.name != "alias"
+                assert name != "alias"
     contradicted = bool(report.contradictions) or any(
         finding.level is Level.CONTRADICTION for finding in report.findings
     )
     assert (report.verdict is CONTRADICTED) == contradicted == (report.reason() is not None)
-    assert json.loads(dumps(report.as_dict()))["verdict"] == report.verdict.value
+    assert json.loads(dumps(report.model_dump(mode="json")))["verdict"] == report.verdict.value
 
 
 @given(claims)
@@ -402,22 +374,22 @@ def test_a_claim_agrees_with_itself(claim: dict[str, Any]) -> None:
     declared = model(**claim)
     fields = reconcile(declared, Observed()).fields
     found = {
-        field.name: (Value(field.declared, Source.FILE_BYTES),)
-        for field in fields
-        if field.name not in ("quantization.label", "weights.path")
+        name: (says(field.declared, Source.FILE_BYTES),)
+        for name, field in fields.items()
+        if name not in ("quantization.label", "weights.path")
     }
     report = reconcile(declared, Observed(found))
-    assert all(field.verdict is CONFIRMED for field in report.fields if field.name in found)
+    assert all(report.fields[name].status is CONFIRMED for name in found)
 
 
 @given(claims, observations)
 def test_more_observations_never_turn_a_contradiction_into_a_confirmation(
-    claim: dict[str, Any], found: dict[str, tuple[Value, ...]]
+    claim: dict[str, Any], found: dict[str, tuple[ObservedValue, ...]]
 ) -> None:
     before = reconcile(model(**claim), Observed(found))
     more = {
-        name: (*values, Value("something else", Source.SERVER)) for name, values in found.items()
+        name: (*values, says("something else", Source.SERVER)) for name, values in found.items()
     }
     after = reconcile(model(**claim), Observed(more))
-    for field in before.contradictions:
-        assert verdict(after, field.name) is CONTRADICTED
+    for name in before.contradictions:
+        assert verdict(after, name) is CONTRADICTED

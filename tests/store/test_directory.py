@@ -396,7 +396,7 @@ def test_a_summary_has_what_everybody_reads(
     [
         ("harness", {}, "harness.name: Field required"),
         ("backend", {"name": 1}, "backend.name: Input should be a valid string"),
-        ("identity", {"verdict": "agreed"}, "identity.fields: Field required"),
+        ("identity", {"verdict": "confirmed"}, "identity.fields: Field required"),
         ("started", "0001-01-01T00:00:00Z", "started: String should match pattern"),
         ("started", "yesterday", "started: String should match pattern"),
     ],

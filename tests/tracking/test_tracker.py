@@ -382,7 +382,7 @@ def test_what_was_observed_of_the_model_goes_before_what_is_declared(
     tracker: MlflowTracker, client: Any, tmp_path: Path
 ) -> None:
     def field(verdict: str, value: str) -> dict[str, Any]:
-        found = [{"value": value, "source": "header"}, {"value": "other", "source": "server"}]
+        found = [{"value": value, "source": "file header"}, {"value": "other", "source": "server"}]
         return {"verdict": verdict, "declared": None, "observed": found}
 
     identity = {

@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from jevexp.analysis.runs import FinishedRun
+from jevexp.core.identity import ClaimStatus
 from jevexp.store import Manifest, RunStatus
 
 # What a server says of itself that changes how long an answer takes.
@@ -28,7 +29,7 @@ def remarks(baseline: FinishedRun, candidate: FinishedRun) -> list[str]:
         status = run.manifest.status
         if status is not RunStatus.COMPLETE:
             lines.append(f"the {side} is {status}")
-        if run.manifest.identity and run.manifest.identity["verdict"] == "contradicted":
+        if run.manifest.identity and run.manifest.identity.status is ClaimStatus.CONTRADICTED:
             lines.append(f"the identity of the {side} is contradicted")
     if baseline.tasks is None and candidate.tasks is None:
         lines.append("the tasks are not here: no Brier, no MAE")

@@ -115,7 +115,7 @@ class RunSample:
             price_per_1000_decisions_usd=None if cost is None else 1000 * cost / len(records),
             cost_basis=manifest.cost_basis,
             fingerprint=manifest.fingerprint.value if manifest.fingerprint else None,
-            identity=manifest.identity["verdict"] if manifest.identity else None,
+            identity=manifest.identity.status.value if manifest.identity else None,
             identity_fields=identity_fields,
         )
 

@@ -1,11 +1,11 @@
 """Who the runs of a comparison are: short names, and the fields in which they differ."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from jevexp.analysis.comparison import IdentityField
 from jevexp.analysis.runs import FinishedRun
-from jevexp.identity import shown
+from jevexp.core.identity import FieldReport, in_words
 from jevexp.store import Manifest
 from jevexp.store.overrides import differing_overrides
 
@@ -48,17 +48,17 @@ def differing_settings(runs: Sequence[FinishedRun]) -> list[dict[str, str]]:
 
 def identity_fields(runs: Sequence[FinishedRun]) -> list[list[IdentityField]]:
     """For each run every field that any of them has, in one order, marked where they differ."""
-    given = [(run.manifest.identity or {}).get("fields", {}) for run in runs]
+    given = [_fields(run.manifest) for run in runs]
     names = sorted({name for fields in given for name in fields})
-    values = {name: [_value(fields.get(name)) for fields in given] for name in names}
+    values = {name: [known(run.manifest, name) for run in runs] for name in names}
     return [
         [
             IdentityField(
                 name=name,
-                verdict=fields[name]["verdict"] if name in fields else None,
+                verdict=fields[name].status.value if name in fields else None,
                 value=text_of(values[name][index]),
-                declared=text_of((fields.get(name) or {}).get("declared")),
-                observed=text_of(_observed(fields.get(name))),
+                declared=text_of(fields[name].declared if name in fields else None),
+                observed=text_of(fields[name].strongest if name in fields else None),
                 differs=len({text_of(value) for value in values[name]}) > 1,
             )
             for name in names
@@ -69,21 +69,13 @@ def identity_fields(runs: Sequence[FinishedRun]) -> list[list[IdentityField]]:
 
 def known(manifest: Manifest, name: str) -> Any:
     """What the strongest source says about an identity field, else the claim; None for neither."""
-    return _value((manifest.identity or {}).get("fields", {}).get(name))
+    return manifest.identity.known(name) if manifest.identity else None
 
 
-def _value(field: Mapping[str, Any] | None) -> Any:
-    if field is None:
-        return None
-    observed = _observed(field)
-    return field.get("declared") if observed is None else observed
-
-
-def _observed(field: Mapping[str, Any] | None) -> Any:
-    found = (field or {}).get("observed") or ()
-    return found[0]["value"] if found else None
+def _fields(manifest: Manifest) -> dict[str, FieldReport]:
+    return manifest.identity.fields if manifest.identity else {}
 
 
 def text_of(value: Any) -> str | None:
     """A value in the words of the terminal; None for none."""
-    return None if value is None else shown(value)
+    return None if value is None else in_words(value)

@@ -19,10 +19,10 @@ from jevexp.cli.paths import check_paths
 from jevexp.cli.plan import estimate
 from jevexp.cli.report import STRAY_MASS
 from jevexp.core.decision import Decision, Request
+from jevexp.core.identity import ClaimStatus
 from jevexp.core.task import Kind, Task
 from jevexp.errors import InputError
 from jevexp.harness import score
-from jevexp.identity import Verdict
 from jevexp.settings import Settings
 from jevexp.tracking import TrackingError, make_tracker
 
@@ -108,10 +108,8 @@ def _check_provider(
     description = backend.describe()
     report.good("provider", _where(description))
     identity = experiment.identify(settings, description)
-    verdict = identity.report.verdict
-    found = identity.report.as_dict()
-    if verdict is Verdict.CONTRADICTED:
-        report.console.print(identity_table(found))
+    if identity.report.status is ClaimStatus.CONTRADICTED:
+        report.console.print(identity_table(identity.report))
         status = 2 if settings.identity == "strict" else 0
         reason = identity.report.reason() or ""
         if status:
@@ -119,8 +117,8 @@ def _check_provider(
             return
         report.doubtful("identity", reason)
     else:
-        report.good("identity", f"{verdict.value.replace('_', ' ')} · {identity.fingerprint.value}")
-    for line in identity_lines(found):
+        report.good("identity", f"{identity.report.status.words} · {identity.fingerprint.value}")
+    for line in identity_lines(identity.report):
         report.console.print(line)
     for kind in Kind:
         task = next((one for one in tasks if one.kind is kind), None)

@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from jevexp.identity import Observed, shown, table_rows
+from jevexp.core.identity import ClaimStatus, IdentityReport, in_words
+from jevexp.identity import Observed
 from jevexp.store import Manifest
 
 _STYLE = {
@@ -29,38 +29,45 @@ def run_lines(manifest: Manifest) -> Iterator[Text]:
     identity = manifest.identity
     if identity is None:
         return
-    counts = Counter(field["verdict"] for field in identity["fields"].values())
-    verdict = identity["verdict"]
-    line = Text("identity: ").append(_words(verdict), style=_STYLE.get(verdict, ""))
-    numbers = [f"{count} {_words(name)}" for name, count in counts.most_common()]
+    counts = Counter(field.status for field in identity.fields.values())
+    line = Text("identity: ").append(identity.status.words, style=_STYLE.get(identity.status, ""))
+    numbers = [f"{count} {status.words}" for status, count in counts.most_common()]
     line.append(f" ({', '.join(numbers)})" if numbers else "")
     if manifest.fingerprint:
         line.append(f" · {manifest.fingerprint.value}")
     yield line
-    for name, field in identity["fields"].items():
-        if field["verdict"] == "contradicted":
-            declared = "nothing" if field["declared"] is None else shown(field["declared"])
-            yield Text(f"  model.{name}: declared {declared}, found {_found(field)}", style="red")
+    for name, field in identity.contradictions.items():
+        declared = "nothing" if field.declared is None else in_words(field.declared)
+        observed = ", ".join(
+            f"{in_words(observed.value)} ({observed.source})" for observed in field.observed
+        )
+        yield Text(f"  model.{name}: declared {declared}, found {observed}", style="red")
     yield from identity_lines(identity)
 
 
-def identity_lines(identity: dict[str, Any]) -> Iterator[Text]:
+def identity_lines(identity: IdentityReport) -> Iterator[Text]:
     """A line a finding."""
-    for finding in identity["findings"]:
-        level = finding["level"]
-        label = Text(f"  {level}: ", style=_STYLE.get(level, ""))
-        yield label.append(finding["message"], style="default")
+    for finding in identity.findings:
+        label = Text(f"  {finding.level}: ", style=_STYLE.get(finding.level, ""))
+        yield label.append(finding.message, style="default")
 
 
-def identity_table(identity: dict[str, Any]) -> Table:
+def identity_table(identity: IdentityReport) -> Table:
     """Every field with both sides and where each value came from, contradictions first."""
     table = Table(box=box.SIMPLE_HEAD)
     for heading in ("field", "verdict", "declared", "observed", "source"):
         table.add_column(heading, overflow="fold")
-    for row in table_rows(identity):
-        verdict = Text(_words(row.verdict), style=_STYLE.get(row.verdict, ""))
+    contradictions_first = sorted(
+        identity.fields.items(), key=lambda named: named[1].status is not ClaimStatus.CONTRADICTED
+    )
+    for name, field in contradictions_first:
+        sources = field.sources()
         table.add_row(
-            Text(row.field), verdict, Text(row.declared), Text(row.observed), Text(row.source)
+            Text(name),
+            Text(field.status.words, style=_STYLE.get(field.status, "")),
+            Text("" if field.declared is None else in_words(field.declared)),
+            Text("\n".join(sources)),
+            Text("\n".join(sources.values())),
         )
     return table
 
@@ -72,13 +79,5 @@ def observed_table(observed: Observed) -> Table:
         table.add_column(heading, overflow="fold")
     for name, values in observed.values.items():
         for value in values:
-            table.add_row(Text(name), Text(shown(value.value)), Text(value.source.value))
+            table.add_row(Text(name), Text(in_words(value.value)), Text(value.source.value))
     return table
-
-
-def _found(field: dict[str, Any]) -> str:
-    return ", ".join(f"{shown(one['value'])} ({one['source']})" for one in field["observed"])
-
-
-def _words(code: str) -> str:
-    return code.replace("_", " ")

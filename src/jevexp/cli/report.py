@@ -11,6 +11,7 @@ from rich.text import Text
 from jevexp.cli import tables
 from jevexp.cli.identity_view import identity_table, run_lines
 from jevexp.cli.sweep_file import SWEEP_FILE
+from jevexp.core.identity import ClaimStatus
 from jevexp.errors import InputError
 from jevexp.harness.groups import percentile
 from jevexp.store import Manifest, RunDirectory, RunStatus
@@ -38,7 +39,7 @@ def report_run(console: Console, path: Path) -> int:
         return 1
     manifest = directory.read_manifest()
     if manifest.status is RunStatus.REFUSED:
-        if manifest.identity and manifest.identity["verdict"] == "contradicted":
+        if manifest.identity and manifest.identity.status is ClaimStatus.CONTRADICTED:
             console.print(identity_table(manifest.identity))
         raise Refused(manifest.message or "refused")
     summary = directory.read_summary()

@@ -111,7 +111,7 @@ def _status(manifest: Manifest, *, killed: bool) -> Text:
 
 
 def _identity(manifest: Manifest) -> Text:
-    verdict = manifest.identity["verdict"] if manifest.identity else ""
+    verdict = manifest.identity.status.value if manifest.identity else ""
     return Text(verdict.replace("_", " "), style="bold red" if verdict == "contradicted" else "")
 
 

@@ -1,4 +1,4 @@
-"""A GGUF file type, such as Q4_K_M, in any of its spellings.
+"""A GGUF file type, such as Q4_K_M, in any of its spellings, also inside of a model's name.
 
 A header holds a number (15), a llama.cpp server a description ("Q4_K - Medium"), a person and the
 `gguf` library a name ("Q4_K_M", "MOSTLY_Q4_K_M"). All of them come down to one name here.
@@ -6,12 +6,18 @@ A header holds a number (15), a llama.cpp server a description ("Q4_K - Medium")
 
 import difflib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
 # How llama.cpp's server describes a size, and the one type that it describes as another's mix.
 _SIZES = {"small": "S", "medium": "M", "large": "L"}
 _DESCRIBED = {"IQ3_S_MIX": "IQ3_M"}
+# A name ends where its letters and digits do, and also not where a size follows: Q2_K_XL is no
+# Q2_K, and what it is, no header says.
+_END = r"(?![a-z0-9])(?![_-](?:xxs|xs|s|m|l|xl|xxl)(?![a-z0-9]))"
+# Not the weights' own: the type of the cache, or of a projector beside them.
+_START = r"(?<![a-z0-9])(?<!kv[_.-])(?<!cache[_.-])(?<!mmproj[_.-])"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +65,16 @@ def ftype_names() -> tuple[str, ...]:
     return tuple(_numbers())
 
 
+def quantizations_in(alias: str) -> tuple[frozenset[str], ...]:
+    """The file types that each quantization named in `alias` may mean.
+
+    A full name means one. A family, such as q4_k, means each of its sizes. "q4" alone means too
+    much to be a claim.
+    """
+    found = _pattern().finditer(alias.lower())
+    return tuple(_meanings()[_without_separators(match.group())] for match in found)
+
+
 def _readings(text: str) -> list[str]:
     """What a spelling may mean, the fullest reading first."""
     name, _, described = text.strip().partition(" - ")
@@ -87,3 +103,40 @@ def _guessed_flag() -> int:
     from gguf import LlamaFileType
 
     return int(LlamaFileType.GUESSED)
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    # The longest first: Q4_K_M is also a Q4_K with something behind it.
+    spellings = sorted(_spellings(), key=len, reverse=True)
+    return re.compile(f"{_START}(?:{'|'.join(spellings)}){_END}")
+
+
+def _spellings() -> Iterator[str]:
+    for name in _alias_names():
+        parts = name.lower().split("_")
+        # Where digits stand on both sides, nothing but an underscore can part them: q4-1 may be
+        # the end of one word and the start of another, and q80 may be anything.
+        yield "_".join(parts) if parts[-1].isdigit() else "[_-]?".join(parts)
+
+
+@cache
+def _meanings() -> dict[str, frozenset[str]]:
+    return {_without_separators(name.lower()): types for name, types in _alias_names().items()}
+
+
+@cache
+def _alias_names() -> dict[str, frozenset[str]]:
+    names = {name: frozenset({name}) for name in _numbers()}
+    for name in _numbers():
+        family = re.fullmatch(r"(Q\d_K)_[SML]", name)
+        if family and family[1] not in _numbers():
+            names[family[1]] = names.get(family[1], frozenset()) | {name}
+    for ours, also in {"F16": "FP16", "F32": "FP32", "MXFP4_MOE": "MXFP4"}.items():
+        if ours in names:
+            names[also] = names[ours]
+    return names
+
+
+def _without_separators(spelling: str) -> str:
+    return spelling.replace("_", "").replace("-", "")

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, get_args
 
-from jevexp.identity.observed import Observed, Source
+from jevexp.core.identity import Source
+from jevexp.identity.observed import Observed
 from jevexp.settings import CacheType
 
 _EXTENSION = re.compile(r"(-\d{5}-of-\d{5})?\.gguf$", re.IGNORECASE)

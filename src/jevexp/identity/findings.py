@@ -2,37 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from jevexp.core.ftype import ftype_of
-from jevexp.identity.alias import quantizations_in
-from jevexp.identity.observed import Observed, Source
-
-
-class Level(StrEnum):
-    """How much a finding matters."""
-
-    NOTE = "note"
-    """Worth knowing."""
-    EXPLAINED = "explained"
-    """Looks wrong, and the configuration says why it is not."""
-    WARNING = "warning"
-    """May be wrong; nothing was claimed that would tell."""
-    CONTRADICTION = "contradiction"
-    """Wrong."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One line about `field`; `code` is the same for every finding of its kind."""
-
-    level: Level
-    code: str
-    field: str
-    message: str
+from jevexp.core.ftype import ftype_of, quantizations_in
+from jevexp.core.identity import Finding, Level, Source
+from jevexp.identity.observed import Observed
 
 
 def findings(declared: Mapping[str, Any], observed: Observed) -> Iterator[Finding]:
@@ -51,7 +26,7 @@ def _names(declared: Mapping[str, Any], observed: Observed) -> Iterator[Finding]
             continue
         level = Level.WARNING if field == "alias" else Level.NOTE
         message = f"declared {claim}, found {found[0].value} ({found[0].source})"
-        yield Finding(level, "other_name", field, message)
+        yield _finding(level, "other_name", field, message)
 
 
 def is_name(field: str) -> bool:
@@ -86,11 +61,13 @@ def _alias_quantization(declared: Mapping[str, Any], observed: Observed) -> Iter
             f"the weights are {header}" if header else f"{claim} is declared"
         )
         if claim == truth:
-            yield Finding(Level.EXPLAINED, "alias_quantization", "alias", f"{message}, as declared")
+            yield _finding(
+                Level.EXPLAINED, "alias_quantization", "alias", f"{message}, as declared"
+            )
         elif claim is not None and any(claim in types for types in said):
-            yield Finding(Level.CONTRADICTION, "alias_quantization", "alias", message)
+            yield _finding(Level.CONTRADICTION, "alias_quantization", "alias", message)
         else:
-            yield Finding(Level.WARNING, "alias_quantization", "alias", message)
+            yield _finding(Level.WARNING, "alias_quantization", "alias", message)
 
 
 def _label_type(declared: Mapping[str, Any]) -> str | None:
@@ -109,7 +86,7 @@ def _guess(observed: Observed) -> Iterator[Finding]:
     for found in observed.values.get("quantization.ftype", ()):
         if found.source is Source.SERVER_GUESS:
             message = f"the header has no file type; the server guesses {found.value}"
-            yield Finding(Level.NOTE, "guessed_ftype", "quantization.ftype", message)
+            yield _finding(Level.NOTE, "guessed_ftype", "quantization.ftype", message)
 
 
 def _template(observed: Observed) -> Iterator[Finding]:
@@ -121,7 +98,11 @@ def _template(observed: Observed) -> Iterator[Finding]:
     if header.chat_template_sha256 is None:
         rest = "; the server renders its own fallback" if served else ""
         message = f"the weights' file has no chat template{rest}"
-        yield Finding(Level.NOTE, "no_template", field, message)
+        yield _finding(Level.NOTE, "no_template", field, message)
     elif served and served[0].value != header.chat_template_sha256:
         message = "the server renders another chat template than the one in the weights' file"
-        yield Finding(Level.WARNING, "other_template", field, message)
+        yield _finding(Level.WARNING, "other_template", field, message)
+
+
+def _finding(level: Level, code: str, field: str, message: str) -> Finding:
+    return Finding(level=level, code=code, field=field, message=message)

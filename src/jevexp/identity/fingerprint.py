@@ -2,25 +2,15 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from jevexp.core.identity import Fingerprint, IdentityReport
 from jevexp.core.json import dumps, representable
-from jevexp.identity.report import IdentityReport
 
 # Goes up with every change to what is hashed or how: old and new values never compare.
 FINGERPRINT_VERSION = 1
 _DIGITS = 16
 _FACTS = ("quantization.ftype", "n_params", "tensor_bytes", "n_vocab")
-
-
-@dataclass(frozen=True, slots=True)
-class Fingerprint:
-    """`value` is "jf1-" and 16 hexadecimal digits; `inputs` is what was hashed, as plain JSON."""
-
-    version: int
-    value: str
-    inputs: dict[str, Any]
 
 
 def fingerprint(
@@ -44,10 +34,10 @@ def fingerprint(
             "backend": description.get("kind"),
             "weights": _weights(report),
             "files": _files(report),
-            "chat_template_sha256": _known(report, "chat_template.sha256"),
-            "context": _known(report, "context"),
-            "cache_type_k": _known(report, "cache_type_k"),
-            "cache_type_v": _known(report, "cache_type_v"),
+            "chat_template_sha256": report.known("chat_template.sha256"),
+            "context": report.known("context"),
+            "cache_type_k": report.known("cache_type_k"),
+            "cache_type_v": report.known("cache_type_v"),
             "readout": description.get("readout"),
             "prompt_version": description.get("prompt_version"),
             "template_kwargs": description.get("template_kwargs"),
@@ -57,7 +47,7 @@ def fingerprint(
         inputs["concurrency"] = concurrency
     digest = hashlib.sha256(dumps(inputs, sort_keys=True).encode()).hexdigest()
     value = f"jf{FINGERPRINT_VERSION}-{digest[:_DIGITS]}"
-    return Fingerprint(FINGERPRINT_VERSION, value, inputs)
+    return Fingerprint(version=FINGERPRINT_VERSION, value=value, inputs=inputs)
 
 
 def _weights(report: IdentityReport) -> dict[str, Any]:
@@ -69,28 +59,19 @@ def _weights(report: IdentityReport) -> dict[str, Any]:
     """
     if sha256 := report.observed("weights.sha256"):
         return {"sha256": sha256}
-    field = report.field("weights.sha256")
+    field = report.fields.get("weights.sha256")
     claimed = field.declared if field else None
     facts = {name: report.observed(name) for name in _FACTS}
     if claimed is None and not any(facts.values()):
-        return {"sha256": None, "model": _known(report, "alias")}
+        return {"sha256": None, "model": report.known("alias")}
     return {"sha256": None, "declared_sha256": claimed, **facts}
 
 
 def _files(report: IdentityReport) -> dict[str, Any]:
     names = [
-        field.name
-        for field in report.fields
-        if field.name.startswith("files.") and field.name.endswith(".sha256")
+        name for name in report.fields if name.startswith("files.") and name.endswith(".sha256")
     ]
     return {
-        name.removeprefix("files.").removesuffix(".sha256"): _known(report, name)
+        name.removeprefix("files.").removesuffix(".sha256"): report.known(name)
         for name in sorted(names)
     }
-
-
-def _known(report: IdentityReport, name: str) -> Any:
-    field = report.field(name)
-    if field is None:
-        return None
-    return field.observed[0].value if field.observed else field.declared

@@ -7,46 +7,16 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from jevexp.core.ftype import ftype_of
-from jevexp.identity.digest import file_sha256
-from jevexp.identity.files import WeightsError
-from jevexp.identity.gguf_file import GgufHeader, read_header
+from jevexp.core.identity import ObservedValue, Source
+from jevexp.identity.gguf import GgufHeader, read_header
+from jevexp.identity.weights import WeightsError, file_sha256
 from jevexp.untrusted.addresses import is_loopback
-
-
-class Source(StrEnum):
-    """Where a value comes from; earlier ones are believed first."""
-
-    FILE_BYTES = "file bytes"
-    """The whole file was read, or its size was."""
-    FILE_HEADER = "file header"
-    """What the file says of itself."""
-    FILE_PATH = "file path"
-    """Where the file is."""
-    SERVER_PROPS = "server /props"
-    SERVER_MODELS = "server /v1/models"
-    SERVER = "server"
-    """One of the two; builds differ in which."""
-    SERVER_GUESS = "server, guessed"
-    """The header says nothing, and llama.cpp went by the tensors. Nothing is judged by it."""
-    PROVIDER = "provider"
-    """A provider that is no llama.cpp server says so."""
-    CONFIG = "config"
-    """The server was started here with this setting."""
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """One thing that one source says, as plain JSON."""
-
-    value: Any
-    source: Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +27,7 @@ class Observed:
     the hashes cover and how much of that was read now instead of remembered.
     """
 
-    values: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
+    values: Mapping[str, tuple[ObservedValue, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     bytes_hashed: int = 0
     bytes_read: int = 0
@@ -108,7 +78,7 @@ class _Collection:
 
     def __init__(self) -> None:
         self.notes: list[str] = []
-        self._values: dict[str, list[Value]] = {}
+        self._values: dict[str, list[ObservedValue]] = {}
         self._bytes_hashed = self._bytes_read = 0
         self._header: GgufHeader | None = None
 
@@ -184,7 +154,7 @@ class _Collection:
         if value is None:
             return
         values = self._values.setdefault(name, [])
-        values.insert(0 if first else len(values), Value(value, source))
+        values.insert(0 if first else len(values), ObservedValue(value=value, source=source))
 
 
 _SERVER_NUMBERS = (

@@ -2,7 +2,7 @@
 
 import logging
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from jevexp.backends.factory import make_backend
@@ -18,7 +18,6 @@ from jevexp.settings import Settings
 from jevexp.store import RunDirectory
 from jevexp.store.directory import LEDGER
 from jevexp.store.files import sync_directory
-from jevexp.store.manifest import FingerprintEntry
 
 log = logging.getLogger(__name__)
 
@@ -105,10 +104,10 @@ class Attempt:
         """
         settings = self.plan.settings
         found = identify(settings, description)
-        entry = FingerprintEntry(**asdict(found.fingerprint))
-        self.journal.opened(description, found.report.as_dict(), entry)
+        fingerprint = found.fingerprint
+        self.journal.opened(description, found.report, fingerprint)
         adoption = self.plan.adoption
-        if adoption and (reason := adoption.difference(entry)):
+        if adoption and (reason := adoption.difference(fingerprint)):
             raise InputError(f"resume: {reason}; these answers cannot stand in one run")
         if settings.identity == "record":
             return None

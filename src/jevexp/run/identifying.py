@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jevexp.identity import Fingerprint, IdentityReport, fingerprint, observe, reconcile
+from jevexp.core.identity import Fingerprint, IdentityReport
+from jevexp.identity import fingerprint, observe, reconcile
 from jevexp.settings import Settings
 from jevexp.untrusted.console import SafeConsole
 

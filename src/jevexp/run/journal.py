@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from jevexp.backends.proxy import named_proxy
+from jevexp.core.identity import Fingerprint, IdentityReport
 from jevexp.core.record import Record
 from jevexp.datasets import LoadedDataset
 from jevexp.errors import InputError
@@ -15,7 +16,6 @@ from jevexp.store.manifest import (
     Config,
     Counts,
     DatasetEntry,
-    FingerprintEntry,
     LedgerEntry,
     Manifest,
     ModelEntry,
@@ -80,14 +80,14 @@ class Journal:
             reason=settings.caps.reason,
         )
         self._provider: dict[str, Any] = {}
-        self._identity: dict[str, Any] | None = None
-        self._fingerprint: FingerprintEntry | None = None
+        self._identity: IdentityReport | None = None
+        self._fingerprint: Fingerprint | None = None
         self._resolved: set[str] = set()
         self._cost_basis: set[str] = set()
         self.counts = Counts(requested=requested, attempted=0, answered=0, valid=0)
 
     def opened(
-        self, description: dict[str, Any], identity: dict[str, Any], fingerprint: FingerprintEntry
+        self, description: dict[str, Any], identity: IdentityReport, fingerprint: Fingerprint
     ) -> None:
         """The provider is open, has described itself, and was held against what is declared."""
         self._provider = description

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jevexp.core.identity import Fingerprint
 from jevexp.core.json import dumps
 from jevexp.core.record import Record
 from jevexp.errors import InputError
-from jevexp.store.manifest import FingerprintEntry, Resumed
+from jevexp.store.manifest import Resumed
 from jevexp.untrusted.files import read_document
 
 _MOST_SHOWN = 80
@@ -46,14 +47,14 @@ class Adoption:
 
     entry: Resumed
     answers: tuple[AdoptedAnswer, ...]
-    fingerprint: FingerprintEntry | None
+    fingerprint: Fingerprint | None
 
     @property
     def models(self) -> list[str]:
         """The models that gave the answers."""
         return sorted({answer.record.model for answer in self.answers})
 
-    def difference(self, now: FingerprintEntry) -> str | None:
+    def difference(self, now: Fingerprint) -> str | None:
         """What is measured otherwise now, in one line; None where nothing was taken over."""
         then = self.fingerprint
         if then is None or (then.version, then.value) == (now.version, now.value):

@@ -5,7 +5,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from jevexp.store.shapes import Declared, Identity, Named, Pin, Resolved, Time
+from jevexp.core.identity import Fingerprint, IdentityReport
+from jevexp.store.shapes import Declared, Named, Pin, Resolved, Time
 
 MANIFEST_VERSION = 1
 
@@ -76,14 +77,6 @@ class ModelEntry(Section):
         return [name for name in self.resolved if name != self.requested]
 
 
-class FingerprintEntry(Section):
-    """The short hash of what was measured, its version, and what was hashed."""
-
-    version: int
-    value: str
-    inputs: dict[str, Any]
-
-
 class Counts(Section):
     """Tasks requested (after the limit), attempted, answered, and answered validly."""
 
@@ -150,8 +143,8 @@ class Manifest(Section):
     dataset: DatasetEntry
     backend: Named
     model: ModelEntry
-    identity: Identity | None
-    fingerprint: FingerprintEntry | None
+    identity: IdentityReport | None
+    fingerprint: Fingerprint | None
     concurrency: int = 1
     counts: Counts
     cost_basis: list[str]

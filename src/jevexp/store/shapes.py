@@ -31,28 +31,6 @@ class _Declared(_Named):
     quantization: _Quantization
 
 
-class _Value(_Shape):
-    value: Any
-    source: str
-
-
-class _Field(_Shape):
-    verdict: str
-    declared: Any
-    observed: list[_Value]
-
-
-class _Finding(_Shape):
-    level: str
-    message: str
-
-
-class _Identity(_Shape):
-    verdict: str
-    fields: dict[str, _Field]
-    findings: list[_Finding]
-
-
 class _Resolved(_Shape):
     dataset: dict[str, Any]
     tracking: dict[str, Any]
@@ -115,7 +93,6 @@ def _has(shape: type[BaseModel]) -> Callable[[dict[str, Any]], dict[str, Any]]:
 
 Named = Annotated[dict[str, Any], AfterValidator(_has(_Named))]
 Declared = Annotated[dict[str, Any], AfterValidator(_has(_Declared))]
-Identity = Annotated[dict[str, Any], AfterValidator(_has(_Identity))]
 Resolved = Annotated[dict[str, Any], AfterValidator(_has(_Resolved))]
 Pin = Annotated[dict[str, Any], AfterValidator(_has(_Pin))]
 # UTC, as a manifest is written; years that every clock and calendar knows.

@@ -66,24 +66,21 @@ def _identity(manifest: Manifest) -> Iterator[tuple[str, str | None]]:
     if found := observed(manifest, "weights.sha256"):
         yield "Weights, observed", code(found)
     if manifest.identity:
-        yield "Identity", f"**{plain(manifest.identity['verdict'].replace('_', ' '))}**"
+        yield "Identity", f"**{plain(manifest.identity.status.words)}**"
     yield "Backend", plain(manifest.backend["name"])
 
 
 def _findings(manifest: Manifest) -> Iterator[str]:
     """What is odd about the identity: contradicted fields, and findings such as a telling alias."""
-    identity = manifest.identity or {}
-    contradicted = [
-        f"- contradicted: {code(name)}"
-        for name, field in identity.get("fields", {}).items()
-        if field["verdict"] == "contradicted"
+    if manifest.identity is None:
+        return
+    lines = [f"- contradicted: {code(name)}" for name in manifest.identity.contradictions]
+    lines += [
+        f"- {plain(finding.level)}: {plain(finding.message)}"
+        for finding in manifest.identity.findings
     ]
-    found = [
-        f"- {plain(finding['level'])}: {plain(finding['message'])}"
-        for finding in identity.get("findings", [])
-    ]
-    if contradicted or found:
-        yield "\n".join(contradicted + found)
+    if lines:
+        yield "\n".join(lines)
 
 
 def _reason(manifest: Manifest) -> str | None:

@@ -1,6 +1,6 @@
 """What a run is found by, and what it claims to be."""
 
-from jevexp.identity.observed import Source
+from jevexp.core.identity import Source
 from jevexp.store import Manifest
 
 KIND = "jev.kind"
@@ -38,7 +38,7 @@ def tags(manifest: Manifest) -> dict[str, str]:
         DATASET_HASH: manifest.dataset.dataset_hash,
         "jev.model": manifest.model.requested,
         "jev.model_answered": ", ".join(manifest.model.resolved) or None,
-        "jev.identity": (manifest.identity or {}).get("verdict"),
+        "jev.identity": manifest.identity and manifest.identity.status.value,
         "jev.fingerprint": manifest.fingerprint and manifest.fingerprint.value,
         "jev.weights_sha256": observed(manifest, "weights.sha256") or declared["weights"]["sha256"],
         "jev.ftype": observed(manifest, "quantization.ftype"),
@@ -55,10 +55,10 @@ def tags(manifest: Manifest) -> dict[str, str]:
 
 def observed(manifest: Manifest, field: str) -> str | None:
     """What the strongest source says about a field of the model; null where all only guess."""
-    report = ((manifest.identity or {}).get("fields") or {}).get(field) or {}
-    known = [
-        str(found["value"])
-        for found in report.get("observed") or []
-        if found["source"] != Source.SERVER_GUESS
+    report = manifest.identity.fields.get(field) if manifest.identity else None
+    certain = [
+        observed.value
+        for observed in (report.observed if report else ())
+        if observed.source is not Source.SERVER_GUESS
     ]
-    return known[0] if known else None
+    return str(certain[0]) if certain else None

@@ -6,16 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from jevexp.core.identity import ClaimStatus, IdentityReport
 from jevexp.core.json import dumps, loads, representable
 from jevexp.core.record import Record
 from jevexp.datasets.resolve import PIN_FIELDS
 from jevexp.harness.pin import PINNED_COMMIT
-from jevexp.identity.declared import declared_fields
-from jevexp.identity.findings import Finding, Level
 from jevexp.identity.fingerprint import FINGERPRINT_VERSION, fingerprint
-from jevexp.identity.observed import Source, Value
-from jevexp.identity.reconcile import judge, overall
-from jevexp.identity.report import FieldReport, IdentityReport, Verdict
+from jevexp.identity.reconcile import declared_fields, judge, overall
 from jevexp.settings import ModelIdentity
 from jevexp.store import Manifest, RunStatus
 from jevexp.store.directory import MANIFEST, RESULTS, SUMMARY
@@ -159,9 +156,9 @@ def check_identity(context: VerificationContext) -> Check:
             check.skip("the provider was never opened")
         return check
     with check.guarded(MANIFEST):
-        report = _report(manifest.identity)
+        report = manifest.identity
         _check_fields(context, report, check)
-        contradicted = report.verdict is Verdict.CONTRADICTED
+        contradicted = report.verdict is ClaimStatus.CONTRADICTED
         if contradicted and context.resolved["identity"] == "strict":
             check.expect("status", manifest.status, RunStatus.REFUSED, MANIFEST)
         if manifest.fingerprint.version > FINGERPRINT_VERSION:
@@ -176,42 +173,17 @@ def check_identity(context: VerificationContext) -> Check:
 
 def _check_fields(context: VerificationContext, report: IdentityReport, check: Check) -> None:
     claims = declared_fields(ModelIdentity.of(context.resolved["model"], at="model"))
-    declared = {field.name: field.declared for field in report.fields if field.declared is not None}
+    declared = {
+        name: field.declared for name, field in report.fields.items() if field.declared is not None
+    }
     check.expect(
         "identity.fields, what is declared",
         dumps(declared, sort_keys=True),
         dumps(representable(claims), sort_keys=True),
         MANIFEST,
     )
-    for field in report.fields:
-        again = judge(field.name, field.declared, field.observed)
-        check.expect(
-            f"identity.fields.{field.name}.verdict", field.verdict, again.verdict, MANIFEST
-        )
+    for name, field in report.fields.items():
+        again = judge(name, field.declared, field.observed)
+        check.expect(f"identity.fields.{name}.verdict", field.verdict, again.verdict, MANIFEST)
     verdict = overall(report.fields, report.findings)
     check.expect("identity.verdict", report.verdict, verdict, MANIFEST)
-
-
-def _report(section: Mapping[str, Any]) -> IdentityReport:
-    """The report that the manifest keeps as plain JSON."""
-    fields = tuple(
-        FieldReport(
-            name,
-            Verdict(field["verdict"]),
-            field["declared"],
-            tuple(Value(one["value"], Source(one["source"])) for one in field["observed"]),
-        )
-        for name, field in section["fields"].items()
-    )
-    findings = tuple(
-        Finding(Level(one["level"]), one["code"], one["field"], one["message"])
-        for one in section["findings"]
-    )
-    return IdentityReport(
-        verdict=Verdict(section["verdict"]),
-        fields=fields,
-        findings=findings,
-        notes=tuple(section["notes"]),
-        bytes_hashed=section["bytes_hashed"],
-        bytes_read=section["bytes_read"],
-    )

@@ -55,7 +55,7 @@ def make_receipt(root: Path) -> dict[str, Any]:
         },
         "config_sha256": manifest.config.sha256,
         "fingerprint": manifest.fingerprint.value if manifest.fingerprint else None,
-        "identity": manifest.identity["verdict"] if manifest.identity else None,
+        "identity": manifest.identity.status.value if manifest.identity else None,
         "model": manifest.model.requested,
         "backend": manifest.backend["name"],
         "counts": manifest.counts.model_dump(mode="json"),

@@ -1,4 +1,4 @@
-"""What stands before the weights in one GGUF file, read within fixed limits.
+"""What a GGUF file says of itself, read from its start within fixed limits and without weights.
 
 The `gguf` library's reader keeps every element of every array as an object of its own: for a
 vocabulary of 262,144 tokens that is 716 MB and 14 s, and for a hostile file whatever the file
@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from jevexp.identity.files import WeightsError, opened
+from jevexp.core.ftype import Ftype, ftype_of
+from jevexp.identity.weights import WeightsError, opened, parts_of
 
 MAGIC = b"GGUF"
 # Far above any real model, and low enough that the worst file is refused within a second or so.
@@ -39,8 +40,39 @@ _SCALARS = {
 }  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GgufHeader:
+    """One model's header; of a split model, all parts together. Null: the header does not say.
+
+    Attributes:
+        ftype: the file type; null also where the installed `gguf` library does not know it.
+        ftype_number: the file type as it stands in the header.
+        tensor_types: how many tensors have which type, the most frequent first.
+        n_params: elements of all tensors.
+        tensor_bytes: what the tensors occupy.
+        chat_template_sha256: of the template's text in UTF-8.
+        context_length: the context that the model was made for, in tokens.
+        n_vocab: tokens in the vocabulary.
+        parts: files that the model is in.
+    """
+
+    name: str | None
+    architecture: str | None
+    ftype: Ftype | None
+    ftype_number: int | None
+    size_label: str | None
+    quantization_version: int | None
+    tensor_types: dict[str, int]
+    n_params: int
+    tensor_bytes: int
+    chat_template_sha256: str | None
+    context_length: int | None
+    n_vocab: int | None
+    parts: int
+
+
 @dataclass(slots=True)
-class Preamble:
+class GgufMetadata:
     """The scalars and chosen texts by key, the arrays' lengths, and what the tensors are.
 
     `tensor_types` maps the format's number of a type to a count; `n_params` counts elements and
@@ -56,14 +88,88 @@ class Preamble:
     tensor_bytes: int = 0
 
 
-def read_preamble(path: Path) -> Preamble:
+def read_header(path: Path) -> GgufHeader:
+    """Read the header of the GGUF file at `path`; of a split model, of every part.
+
+    At most a few megabytes are read and kept, whatever the file claims.
+
+    Raises:
+        WeightsError: in one line, the file and what was found.
+    """
+    files = parts_of(path)
+    metadata = [_read_metadata(file) for file in files]
+    _check_parts(files, metadata)
+    first = metadata[0]
+    architecture = _text(first, "general.architecture")
+    number = _whole(first, "general.file_type")
+    return GgufHeader(
+        name=_text(first, "general.name"),
+        architecture=architecture,
+        ftype=None if number is None else ftype_of(number),
+        ftype_number=number,
+        size_label=_text(first, "general.size_label"),
+        quantization_version=_whole(first, "general.quantization_version"),
+        tensor_types=_histogram(metadata),
+        n_params=sum(part.n_params for part in metadata),
+        tensor_bytes=sum(part.tensor_bytes for part in metadata),
+        chat_template_sha256=first.chat_template_sha256,
+        context_length=_whole(first, f"{architecture}.context_length"),
+        n_vocab=first.lengths.get("tokenizer.ggml.tokens")
+        or _whole(first, f"{architecture}.vocab_size"),
+        parts=len(files),
+    )
+
+
+def _check_parts(files: tuple[Path, ...], metadata: list[GgufMetadata]) -> None:
+    """Whether the headers agree with the names about what is split into what."""
+    for index, (file, part) in enumerate(zip(files, metadata, strict=True)):
+        count = _whole(part, "split.count") or 1
+        if count != len(files):
+            raise WeightsError(
+                f"{file}: its header says {count} parts, its name says {len(files)}; "
+                "parts are named NAME-00001-of-00003.gguf"
+            )
+        number = _whole(part, "split.no") or 0
+        if number != index:
+            raise WeightsError(
+                f"{file}: its header says part {number + 1}, its name says part {index + 1}"
+            )
+    expected = _whole(metadata[0], "split.tensors.count")
+    found = sum(part.n_tensors for part in metadata)
+    if len(files) > 1 and expected is not None and expected != found:
+        raise WeightsError(f"{files[0]}: expected {expected} tensors in all parts, found {found}")
+
+
+def _histogram(metadata: list[GgufMetadata]) -> dict[str, int]:
+    from gguf import GGMLQuantizationType
+
+    names: dict[int, str] = {int(kind): str(kind.name) for kind in GGMLQuantizationType}
+    counts: dict[str, int] = {}
+    for part in metadata:
+        for kind, count in part.tensor_types.items():
+            name = names.get(kind, f"TYPE_{kind}")
+            counts[name] = counts.get(name, 0) + count
+    return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def _text(metadata: GgufMetadata, key: str) -> str | None:
+    value: Any = metadata.values.get(key)
+    return value if isinstance(value, str) else None
+
+
+def _whole(metadata: GgufMetadata, key: str) -> int | None:
+    value: Any = metadata.values.get(key)
+    return value if type(value) is int else None
+
+
+def _read_metadata(path: Path) -> GgufMetadata:
     """Read one file; a split model's other files are not looked for.
 
     Raises:
         WeightsError: the file cannot be read, is no GGUF file, or is not whole.
     """
     with opened(path) as file, _explained(path):
-        return _Walk(file, os.fstat(file.fileno()).st_size).preamble()
+        return _Walk(file, os.fstat(file.fileno()).st_size).metadata()
 
 
 class _Malformed(Exception):
@@ -86,9 +192,9 @@ class _Walk:
         self._size = size
         self._at = 0
         self._strings = 0
-        self._found = Preamble()
+        self._metadata = GgufMetadata()
 
-    def preamble(self) -> Preamble:
+    def metadata(self) -> GgufMetadata:
         n_tensors, n_keys = self._start()
         seen: set[str] = set()
         for _ in range(n_keys):
@@ -98,7 +204,7 @@ class _Walk:
             seen.add(key)
             self._value(key)
         self._tensors(n_tensors)
-        return self._found
+        return self._metadata
 
     def _start(self) -> tuple[int, int]:
         """Magic, version and counts; returns how many tensors and keys follow."""
@@ -121,12 +227,12 @@ class _Walk:
         if kind == _ARRAY:
             self._array(key)
         elif kind != _STRING:
-            self._found.values[key] = self._scalar(kind, key)
+            self._metadata.values[key] = self._scalar(kind, key)
         elif key == _TEMPLATE:
             text = self._bytes(key, _LONGEST_TEMPLATE)
-            self._found.chat_template_sha256 = hashlib.sha256(text).hexdigest()
+            self._metadata.chat_template_sha256 = hashlib.sha256(text).hexdigest()
         elif key in _TEXTS:
-            self._found.values[key] = self._text(key, _LONGEST_TEXT)
+            self._metadata.values[key] = self._text(key, _LONGEST_TEXT)
         else:
             self._skip(self._number("<Q", key), key)
 
@@ -142,7 +248,7 @@ class _Walk:
             self._skip_texts(length, key)
         else:
             self._skip(length * struct.calcsize(self._format(kind, key)), key)
-        self._found.lengths[key] = length
+        self._metadata.lengths[key] = length
 
     def _skip_texts(self, count: int, what: str) -> None:
         # The longest loop of all, hence without the checks of _take.
@@ -168,7 +274,7 @@ class _Walk:
     def _tensors(self, count: int) -> None:
         """The tensors' descriptions, and whether the file is long enough for all of them."""
         sizes = _block_sizes()
-        found = self._found
+        metadata = self._metadata
         end = 0
         for _ in range(count):
             name = self._text("a tensor's name", _LONGEST_KEY)
@@ -186,11 +292,11 @@ class _Walk:
             block, occupied = sizes.get(kind, (1, 0))
             size = elements // block * occupied
             end = max(end, offset + size)
-            found.tensor_types[kind] = found.tensor_types.get(kind, 0) + 1
-            found.n_params += elements
-            found.tensor_bytes += size
-        found.n_tensors = count
-        alignment = found.values.get("general.alignment", 32)
+            metadata.tensor_types[kind] = metadata.tensor_types.get(kind, 0) + 1
+            metadata.n_params += elements
+            metadata.tensor_bytes += size
+        metadata.n_tensors = count
+        alignment = metadata.values.get("general.alignment", 32)
         if type(alignment) is not int or alignment < 1 or alignment & (alignment - 1):
             raise _Malformed(f"general.alignment is {alignment!r}, not a power of two")
         needed = -(-self._at // alignment) * alignment + end if count else 0

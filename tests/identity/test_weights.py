@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from jevexp.identity import Digest, WeightsError, digest, file_sha256
+from jevexp.identity import Digest, WeightsError, file_sha256, weights
 from tests.identity import gguf_bytes
 
 CONTENT = bytes(range(256)) * 1000
@@ -205,8 +205,8 @@ def test_a_file_that_changes_while_it_is_hashed_is_noticed(
             other.write_bytes(CONTENT)
             other.replace(file)
 
-    monkeypatch.setattr(digest, "_CHUNK_BYTES", 1000)
-    monkeypatch.setattr(digest, "_progress", progress_that_calls(change))
+    monkeypatch.setattr(weights, "_CHUNK_BYTES", 1000)
+    monkeypatch.setattr(weights, "_progress", progress_that_calls(change))
     with pytest.raises(WeightsError) as caught:
         file_sha256(file)
     assert str(caught.value) == f"{file}: changed while it was hashed; wait until it is complete"

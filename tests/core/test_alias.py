@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jevexp.core.ftype import ftype_names
-from jevexp.identity.alias import quantizations_in
+from jevexp.core.ftype import ftype_names, quantizations_in
 
 Q4_K = {"Q4_K_S", "Q4_K_M"}
 
