@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.cli import jevexp, start
+from tests.support.cli import jevexp, jevexp_process, start
 
 SWEEP = ("-m", "dataset=demo", "tracking=none", "backend.mode=noise")
 
@@ -37,7 +37,8 @@ def only_sweep(workplace: Path) -> Path:
 def test_a_sweep_compares_its_runs_and_shares_one_ledger(
     launcher: list[str], workplace: Path
 ) -> None:
-    done = jevexp(*SWEEP, "backend.accuracy=0.6,0.8,1.0", *launcher, cwd=workplace)
+    command = jevexp_process if launcher else jevexp
+    done = command(*SWEEP, "backend.accuracy=0.6,0.8,1.0", *launcher, cwd=workplace)
 
     assert done.status == 0, done.err
     sweep = only_sweep(workplace)
@@ -62,7 +63,7 @@ def test_a_sweep_compares_its_runs_and_shares_one_ledger(
 # MLflow's database layer warns about what it uses itself.
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 def test_parallel_runs_share_a_tracking_database_that_none_of_them_found(workplace: Path) -> None:
-    done = jevexp(
+    done = jevexp_process(
         "-m",
         "dataset=demo",
         "caps=smoke",

@@ -9,7 +9,7 @@ from jevexp.errors import InputError
 from jevexp.harness import PINNED_COMMIT
 from jevexp.store.directory import RESULTS
 from jevexp.verification import Report, Result, State, verify_run
-from tests.support.cli import jevexp, only_run
+from tests.support.cli import jevexp_process, only_run
 from tests.support.forgery import edit_line, lines, reseal
 from tests.support.in_process import run_here
 from tests.support.runs import noul_tasks
@@ -131,7 +131,7 @@ def test_a_run_by_the_pinned_harness_verifies_with_and_without_it(tmp_path: Path
         *[boom] * 3,
     )
     overrides = ("dataset=demo", "tracking=none", "backend=fake", "backend.mode=script", answers)
-    done = jevexp("harness=upstream", *overrides, cwd=tmp_path, PYTHONPATH=str(site))
+    done = jevexp_process("harness=upstream", *overrides, cwd=tmp_path, PYTHONPATH=str(site))
     assert done.status == 1, done.out + done.err
     run = only_run(tmp_path / "outputs")
 
@@ -139,7 +139,7 @@ def test_a_run_by_the_pinned_harness_verifies_with_and_without_it(tmp_path: Path
 
     assert complaints(report) == []
     assert report.check("summary").notes == ["the pinned harness is not here; computed with ours"]
-    again = jevexp("verify", str(run), "--json", cwd=tmp_path, PYTHONPATH=str(site))
+    again = jevexp_process("verify", str(run), "--json", cwd=tmp_path, PYTHONPATH=str(site))
     assert again.status == 0, again.out
     (found,) = json.loads(again.out)["runs"]
     assert [check["notes"] for check in found["checks"] if check["name"] == "summary"] == [[]]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.support.cli import jevexp, only_run
+from tests.support.cli import jevexp_process, only_run
 
 CLOCK = {"ts", "latency_s", "prepare_s"}
 
@@ -16,7 +16,7 @@ def run_both(
     """The run directories of the native and of the pinned harness."""
     runs = []
     for name, harness in (("native", ()), ("upstream", upstream)):
-        finished = jevexp(
+        finished = jevexp_process(
             *arguments,
             f"harness={name}",
             *harness,

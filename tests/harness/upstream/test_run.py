@@ -9,7 +9,7 @@ import pytest
 from jevexp.harness import PINNED_COMMIT
 from tests.harness.test_conformance import approx
 from tests.harness.upstream import both
-from tests.support.cli import jevexp
+from tests.support.cli import jevexp_process
 from tests.support.tasks import task
 from tests.support.upstream import from_git, install
 
@@ -61,7 +61,7 @@ def test_everything_it_wrote_is_under_the_checksums(runs: list[Path]) -> None:
 
 def test_the_unrelated_package_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     site = install(tmp_path / "site", None, version="0.1.0")
-    finished = jevexp(
+    finished = jevexp_process(
         "dataset=demo", "harness=upstream", "tracking=none", cwd=tmp_path, PYTHONPATH=str(site)
     )
     assert finished.status == 2
@@ -74,7 +74,7 @@ def test_a_task_that_it_refuses_is_named_before_anything_is_written(tmp_path: Pa
     site = install(tmp_path / "site", from_git(PINNED_COMMIT))
     refused = task("noul", id="refused")
     (tmp_path / "tasks.jsonl").write_text(json.dumps(refused.canonical()))
-    finished = jevexp(
+    finished = jevexp_process(
         "dataset=local",
         "dataset.path=tasks.jsonl",
         "harness=upstream",
