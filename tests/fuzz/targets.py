@@ -20,8 +20,8 @@ from omegaconf import OmegaConf
 from jevexp.backends.llama_cpp import LlamaCpp
 from jevexp.backends.openai import OpenAIChat, OpenAILogprobs
 from jevexp.backends.protocol import Backend
-from jevexp.backends.replay.answers import read_answers
-from jevexp.backends.replay.run import read_run
+from jevexp.backends.replay import read_answers
+from jevexp.backends.replayed_run import read_run
 from jevexp.backends.systemone import SystemOne
 from jevexp.cli.compose import compose_command
 from jevexp.cli.main import main

@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from jevexp.errors import InputError
-from jevexp.settings import Settings
+from jevexp.settings import LlamaCppBackend, Settings
 from jevexp.untrusted.addresses import check_address, check_database_address, is_loopback
 from tests.support.compose import compose
 
@@ -199,4 +199,6 @@ def test_llama_cpp_asks_for_allow_http(key_env: str) -> None:
     )
     with pytest.raises(InputError, match=r"^backend\.server\.base_url: plain http .*allow_http"):
         compose(*words)
-    assert compose(*words, "backend.server.allow_http=true").backend.server.base_url == HTTP  # type: ignore[union-attr]
+    allowed = compose(*words, "backend.server.allow_http=true").backend
+    assert isinstance(allowed, LlamaCppBackend)
+    assert allowed.server.base_url == HTTP

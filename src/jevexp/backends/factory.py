@@ -1,62 +1,60 @@
-"""Which class stands behind a configured backend; each is imported only when it is used."""
+"""The configured provider: its module is found in the list of providers and imported when used."""
 
-from collections.abc import Iterable
+import importlib
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol, cast
+
+from pydantic import TypeAdapter
 
 from jevexp.backends.protocol import Backend
+from jevexp.backends.rereading import AnswerReader
+from jevexp.core.json import dumps
 from jevexp.core.task import Task
-from jevexp.settings import (
-    AnyBackend,
-    FakeBackend,
-    JudgevetBackend,
-    LlamaCppBackend,
-    ModelIdentity,
-    OpenAIChatBackend,
-    OpenAILogprobsBackend,
-    PythonBackend,
-    ReplayBackend,
-    SystemOneBackend,
-)
+from jevexp.settings import AnyBackend, BackendSettings, ModelIdentity, provider_of
 
 
-def make_backend(  # noqa: PLR0911 - one a provider
-    settings: AnyBackend, model: ModelIdentity, tasks: Iterable[Task]
-) -> Backend:
+class ProviderModule(Protocol):
+    """What the module of every provider has; `settings` are of the provider's own class."""
+
+    def make(self, settings: Any, model: ModelIdentity, tasks: Iterable[Task]) -> Backend:
+        """The provider, not opened yet; `tasks` are those that will be put to it.
+
+        Raises:
+            InputError: a file or a package that the provider needs cannot be used.
+        """
+
+    def reader(self, settings: Any, description: Mapping[str, Any]) -> AnswerReader:
+        """How the provider's raw answers are read again.
+
+        Args:
+            settings: those of the run.
+            description: what the provider said of itself when it was open.
+        """
+
+
+def make_backend(settings: BackendSettings, model: ModelIdentity, tasks: Iterable[Task]) -> Backend:
     """The configured provider, not opened yet.
 
     Raises:
         InputError: a file or a package that the provider needs cannot be used.
     """
-    match settings:
-        case FakeBackend():
-            from jevexp.backends.fake import Fake, answer_key
+    return _module(settings).make(settings, model, tasks)
 
-            # The only one that is told the answers, since making them up is what it is for.
-            return Fake(settings, answer_key(tasks) if settings.mode == "noise" else {})
-        case LlamaCppBackend():
-            from jevexp.backends.llama_cpp import LlamaCpp
 
-            return LlamaCpp(settings, model)
-        case PythonBackend():
-            from jevexp.backends.python_factory import make_python
+def make_reader(fields: Mapping[str, Any], description: Mapping[str, Any]) -> AnswerReader:
+    """How the raw answers of a run are read again.
 
-            return make_python(settings)
-        case ReplayBackend():
-            from jevexp.backends.replay import Replay
+    Args:
+        fields: the resolved configuration of the run's backend.
+        description: what the backend said of itself.
 
-            return Replay(settings)
-        case SystemOneBackend():
-            from jevexp.backends.systemone import SystemOne
+    Raises:
+        ValueError: this version knows no such backend.
+    """
+    adapter: TypeAdapter[BackendSettings] = TypeAdapter(AnyBackend)
+    settings = adapter.validate_json(dumps(fields), strict=True)
+    return _module(settings).reader(settings, description)
 
-            return SystemOne(settings)
-        case JudgevetBackend():
-            from jevexp.backends.judgevet import Judgevet
 
-            return Judgevet(settings, model)
-        case OpenAIChatBackend():
-            from jevexp.backends.openai.chat import OpenAIChat
-
-            return OpenAIChat(settings, model)
-        case OpenAILogprobsBackend():
-            from jevexp.backends.openai.logprobs import OpenAILogprobs
-
-            return OpenAILogprobs(settings, model)
+def _module(settings: BackendSettings) -> ProviderModule:
+    return cast(ProviderModule, importlib.import_module(provider_of(settings).module))

@@ -11,14 +11,41 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from jevexp.backends.rereading import AnswerReader, RawAnswer
 from jevexp.core.decision import Decision, Request
 from jevexp.core.json import dumps, loads
 from jevexp.core.task import Task
 from jevexp.errors import InputError
-from jevexp.settings import FakeBackend
+from jevexp.settings import FakeBackend, ModelIdentity
 from jevexp.untrusted.files import read_document
 
 MODEL_ID = "fake"
+
+
+def make(settings: FakeBackend, model: ModelIdentity, tasks: Iterable[Task]) -> "Fake":
+    """The provider; the only one that is told the answers, since making them up is what it does."""
+    del model
+    return Fake(settings, answer_key(tasks) if settings.mode == "noise" else {})
+
+
+def reader(settings: FakeBackend, description: Mapping[str, Any]) -> AnswerReader:
+    """Reads an answer, or a failure, as `Fake` leaves both."""
+    del settings, description
+    return AnswerReader(_read_again)
+
+
+def _read_again(request: Request, raw: RawAnswer) -> Decision:
+    del request
+    record = raw.record
+    if record.ok:
+        return made_up(raw.request, raw.response["probabilities"])
+    return Decision(
+        ok=False,
+        model=MODEL_ID,
+        error=record.error,
+        status_code=record.status_code,
+        request=raw.request,
+    )
 
 
 class Fake:

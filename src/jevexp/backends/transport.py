@@ -43,7 +43,7 @@ class Reply:
     body: dict[str, Any]
 
 
-class Posts(Protocol):
+class HttpPoster(Protocol):
     """What a request is put to: a connection, or a recording of one."""
 
     def post(self, path: str, body: dict[str, Any]) -> Reply:

@@ -5,7 +5,16 @@ unknown one is refused, and a secret appears only as the name of the environment
 holds it. One file a group, and one a provider.
 """
 
-from jevexp.settings.base import CacheType, EnvironmentVariable, Model, Name, Seconds, Sha256, Usd
+from jevexp.settings.base import (
+    BackendSettings,
+    CacheType,
+    EnvironmentVariable,
+    Model,
+    Name,
+    Seconds,
+    Sha256,
+    Usd,
+)
 from jevexp.settings.dataset import Dataset, PinnedFile
 from jevexp.settings.fake import FakeBackend
 from jevexp.settings.http import HttpBackend, ServerCommand
@@ -20,22 +29,25 @@ from jevexp.settings.model import (
     Weights,
     WeightsPackage,
 )
-from jevexp.settings.openai import OpenAIBackend
-from jevexp.settings.openai_chat import OpenAIChatBackend
-from jevexp.settings.openai_logprobs import (
+from jevexp.settings.openai import (
     LogprobsReadout,
     LogprobsTemplate,
+    OpenAIBackend,
+    OpenAIChatBackend,
     OpenAILogprobsBackend,
 )
+from jevexp.settings.providers import PROVIDERS, AnyBackend, Provider, provider_of
 from jevexp.settings.python_factory import PythonBackend
 from jevexp.settings.replay import ReplayBackend
 from jevexp.settings.run import Caps, Harness, Pricing, Runner, check_ledger_url
-from jevexp.settings.settings import AnyBackend, Settings
+from jevexp.settings.settings import Settings
 from jevexp.settings.systemone import SystemOneBackend
 from jevexp.settings.tracking import Tracking
 
 __all__ = [
+    "PROVIDERS",
     "AnyBackend",
+    "BackendSettings",
     "CacheType",
     "Caps",
     "ChatTemplate",
@@ -59,6 +71,7 @@ __all__ = [
     "OpenAILogprobsBackend",
     "PinnedFile",
     "Pricing",
+    "Provider",
     "PythonBackend",
     "Quantization",
     "ReplayBackend",
@@ -77,5 +90,6 @@ __all__ = [
     "check_ledger_url",
     "explain",
     "field_names",
+    "provider_of",
     "unknown_field",
 ]

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -43,6 +43,18 @@ class Model(BaseModel):
             return cls.model_validate_json(dumps(fields))
         except ValidationError as error:
             raise InputError(explain(error, at)) from error
+
+
+class BackendSettings(Model):
+    """Base of every provider's settings; `kind` tells the providers apart.
+
+    `costs_nothing` says that no price may be configured for a provider.
+    """
+
+    kind: str
+    name: Name
+
+    costs_nothing: ClassVar[bool] = False
 
 
 def _unrepresentable(value: Any, path: str) -> str | None:

@@ -4,14 +4,13 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from jevexp.settings.base import Model, Name
+from jevexp.settings.base import BackendSettings
 
 
-class FakeBackend(Model):
+class FakeBackend(BackendSettings):
     """An offline provider for tests and dry runs; it is told the answers it should give."""
 
     kind: Literal["fake"]
-    name: Name
     mode: Literal["uniform", "script", "noise"]
     script: str | None
     accuracy: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]

@@ -4,7 +4,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from jevexp.settings.base import EnvironmentVariable, Model, Name, Seconds
+from jevexp.settings.base import BackendSettings, EnvironmentVariable, Model, Seconds
 from jevexp.untrusted.addresses import check_address
 
 HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
@@ -25,10 +25,9 @@ class ServerCommand(Model):
         return self
 
 
-class HttpBackend(Model):
+class HttpBackend(BackendSettings):
     """Base of these providers' settings; either `base_url` or `server.command` says where."""
 
-    name: Name
     base_url: str | None
     key_env: EnvironmentVariable | None
     header_env: dict[HeaderName, EnvironmentVariable]

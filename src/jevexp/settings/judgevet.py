@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from jevexp.settings.base import EnvironmentVariable, Model, Name, Seconds
+from jevexp.settings.base import BackendSettings, EnvironmentVariable, Model, Seconds
 from jevexp.untrusted.addresses import check_address
 
 FactoryPath = Annotated[
@@ -31,7 +31,7 @@ class TypevetSession(Model):
         return self
 
 
-class JudgevetBackend(Model):
+class JudgevetBackend(BackendSettings):
     """A judgevet provider: its own HTTP adapter, a typevet session, or one from a factory.
 
     `base_url` and `key_env` are for providers behind an address, which a typevet fake and a
@@ -39,7 +39,6 @@ class JudgevetBackend(Model):
     """
 
     kind: Literal["judgevet"]
-    name: Name
     provider: Literal["http", "typevet", "factory"]
     base_url: str | None
     key_env: EnvironmentVariable | None

@@ -5,10 +5,10 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from jevexp.settings.base import (
+    BackendSettings,
     CacheType,
     EnvironmentVariable,
     Model,
-    Name,
     Seconds,
 )
 from jevexp.untrusted.addresses import check_address
@@ -56,11 +56,10 @@ class LlamaReadout(Model):
     extra_probs: Annotated[int, Field(ge=0, le=100)]
 
 
-class LlamaCppBackend(Model):
+class LlamaCppBackend(BackendSettings):
     """Any GGUF model on any llama.cpp server, one next-token distribution a decision."""
 
     kind: Literal["llama_cpp"]
-    name: Name
     server: LlamaServer
     template: LlamaTemplate
     readout: LlamaReadout

@@ -4,17 +4,16 @@ from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
-from jevexp.settings.base import Model, Name
+from jevexp.settings.base import BackendSettings
 
 
-class PythonBackend(Model):
+class PythonBackend(BackendSettings):
     """A model that `factory` makes; no other field of the settings names code to run.
 
     `options` are its keyword arguments, plain JSON.
     """
 
     kind: Literal["python"]
-    name: Name
     factory: str
     options: dict[str, Any]
 

@@ -1,19 +1,20 @@
 """Answers that were given before."""
 
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import model_validator
 
-from jevexp.settings.base import Model, Name
+from jevexp.settings.base import BackendSettings
 
 
-class ReplayBackend(Model):
+class ReplayBackend(BackendSettings):
     """Answers from an earlier run's directory, or from a JSON Lines file of answers."""
 
     kind: Literal["replay"]
-    name: Name
     run: str | None
     answers: str | None
+
+    costs_nothing: ClassVar[bool] = True
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:

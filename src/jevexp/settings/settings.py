@@ -8,36 +8,17 @@ from pydantic import Field, model_validator
 from jevexp.core.json import dumps
 from jevexp.settings.base import Model
 from jevexp.settings.dataset import Dataset
-from jevexp.settings.fake import FakeBackend
-from jevexp.settings.judgevet import JudgevetBackend
-from jevexp.settings.llama_cpp import LlamaCppBackend
 from jevexp.settings.model import ModelIdentity
-from jevexp.settings.openai_chat import OpenAIChatBackend
-from jevexp.settings.openai_logprobs import OpenAILogprobsBackend
-from jevexp.settings.python_factory import PythonBackend
-from jevexp.settings.replay import ReplayBackend
+from jevexp.settings.providers import AnyBackend
 from jevexp.settings.run import Caps, Harness, Pricing, Runner
-from jevexp.settings.systemone import SystemOneBackend
 from jevexp.settings.tracking import Tracking
-
-AnyBackend = (
-    FakeBackend
-    | LlamaCppBackend
-    | JudgevetBackend
-    | PythonBackend
-    | ReplayBackend
-    | SystemOneBackend
-    | OpenAIChatBackend
-    | OpenAILogprobsBackend
-)
-Backend = Annotated[AnyBackend, Field(discriminator="kind")]
 
 
 class Settings(Model):
     """One run, completely described."""
 
     dataset: Dataset
-    backend: Backend
+    backend: AnyBackend
     model: ModelIdentity
     caps: Caps
     pricing: Pricing
@@ -48,12 +29,11 @@ class Settings(Model):
     outputs: Annotated[str, Field(min_length=1)]
 
     @model_validator(mode="after")
-    def _replayed_for_nothing(self) -> Self:
-        if self.backend.kind == "replay" and (
-            self.pricing.input_per_m or self.pricing.output_per_m
-        ):
+    def _no_price_for_nothing(self) -> Self:
+        if self.backend.costs_nothing and (self.pricing.input_per_m or self.pricing.output_per_m):
             raise ValueError(
-                "pricing: a replay costs nothing; use pricing=unknown or pricing=local"
+                f"pricing: a {self.backend.kind} costs nothing; use pricing=unknown or "
+                "pricing=local"
             )
         return self
 

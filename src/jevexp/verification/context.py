@@ -7,6 +7,8 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from jevexp.backends.factory import make_reader
+from jevexp.backends.rereading import AnswerReader, RequestForm
 from jevexp.core.task import Task
 from jevexp.datasets import FileState, LoadedDataset, file_state, load_dataset
 from jevexp.errors import InputError
@@ -36,10 +38,23 @@ class VerificationContext:
         """The resolved configuration."""
         return self.manifest.config.resolved
 
+    @cached_property
+    def reader(self) -> AnswerReader | None:
+        """How the provider's raw answers are read again; null where no such provider is known."""
+        try:
+            return make_reader(self.resolved["backend"], self.manifest.backend["description"])
+        except (ValueError, KeyError, TypeError):
+            return None
+
     @property
-    def kind(self) -> Any:
-        """The kind of the backend."""
-        return self.resolved["backend"]["kind"]
+    def request_form(self) -> RequestForm:
+        """What the raw requests hold."""
+        return self.reader.request_form if self.reader else RequestForm.PLAIN
+
+    @property
+    def foreign_amounts(self) -> bool:
+        """Whether a person's own code chose what was reserved, and the bases of costs."""
+        return self.reader is not None and self.reader.foreign_amounts
 
     @property
     def cut_off(self) -> bool:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from jevexp.backends.replay.backend import COST_BASIS
 from jevexp.core.decision import Decision
 from jevexp.core.json import loads
 from jevexp.core.record import Record
@@ -36,11 +35,11 @@ class Costs:
     def __init__(self, context: VerificationContext) -> None:
         self.check = Check("costs", "cost from usage and tariff, charge from cost and reservation")
         pricing, caps = context.resolved["pricing"], context.resolved["caps"]
-        own = COST_BASIS if context.kind == "replay" else None
+        own = context.reader.cost_basis if context.reader else None
         self._prices = pricing["input_per_m"], pricing["output_per_m"]
         self._basis = own or pricing["basis"]
         # A person's own backend may know another basis, and other amounts to reserve.
-        self._own = context.kind == "python"
+        self._own = context.foreign_amounts
         self._reserve_usd = caps["reserve_usd"]
 
     def look(self, record: Record, line: int, *, adopted: bool) -> None:

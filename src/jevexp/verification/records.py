@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
+from jevexp.backends.rereading import RawAnswer
 from jevexp.core.json import loads
 from jevexp.core.record import Record
 from jevexp.core.task import Task
@@ -12,7 +13,6 @@ from jevexp.store import RunDirectory
 from jevexp.store.directory import EARLY, RAW, RESULTS
 from jevexp.store.pending import PENDING
 from jevexp.untrusted.files import TooLong, numbered_lines, opened, read_document
-from jevexp.verification.answers import Raw
 from jevexp.verification.check import Check
 from jevexp.verification.context import VerificationContext
 from jevexp.verification.ledger import MOST_RECORDS, Costs, Rows, check_ledger
@@ -33,7 +33,7 @@ class RecordPass:
     """
 
     def __init__(self, context: VerificationContext) -> None:
-        self._subject = context
+        self._context = context
         self.records: dict[str, Record] = {}
         self.lines: dict[str, int] = {}
         self._order = Check("attempts", "every task attempted at most once, in the dataset's order")
@@ -58,12 +58,12 @@ class RecordPass:
         asked = {
             task_id: (self.lines[task_id], record)
             for task_id, record in self.records.items()
-            if task_id not in self._subject.adopted
+            if task_id not in self._context.adopted
         }
-        ledger, rows = check_ledger(self._subject, asked, early)
+        ledger, rows = check_ledger(self._context, asked, early)
         self._check_gaps(rows)
         self._check_unclaimed(rows, early)
-        here = self._subject.tasks is not None
+        here = self._context.tasks is not None
         if not here:
             self._scores.check.skip("tasks are not here")
             self._order.notes.append("not held against the dataset's order: tasks are not here")
@@ -79,7 +79,7 @@ class RecordPass:
         ]
 
     def _read(self) -> Iterator[tuple[int, Record]]:
-        with opened(self._subject.root / RESULTS, follow_links=False) as file:
+        with opened(self._context.root / RESULTS, follow_links=False) as file:
             try:
                 for number, line in numbered_lines(file):
                     if number > MOST_RECORDS:
@@ -95,13 +95,13 @@ class RecordPass:
                 self._order.fail(RESULTS, f"a line is {error}", line=error.line)
 
     def _torn(self, line: int) -> None:
-        if self._subject.cut_off:
+        if self._context.cut_off:
             self._order.notes.append(f"{RESULTS}:{line}: torn, and read by nobody")
         else:
             self._order.fail(RESULTS, "ends in the middle of a record", line=line)
 
     def _look(self, line: int, record: Record) -> None:
-        context = self._subject
+        context = self._context
         self._order.count += 1
         if record.task_id in self.records:
             self._order.fail(RESULTS, f"task {record.task_id!r} has a second record", line=line)
@@ -120,10 +120,10 @@ class RecordPass:
 
     def _task(self, line: int, record: Record) -> Task | None:
         """The record's task; the ones before it that have no record are kept for the end."""
-        tasks = self._subject.tasks
+        tasks = self._context.tasks
         if tasks is None:
             return None
-        place = self._subject.places.get(record.task_id)
+        place = self._context.places.get(record.task_id)
         if place is None:
             message = f"task {record.task_id!r} is not among the planned ones"
             self._order.fail(RESULTS, message, line=line)
@@ -134,7 +134,7 @@ class RecordPass:
             return tasks[place]
         self._skipped += [(task.id, line) for task in tasks[self._place : place]]
         self._place = place + 1
-        if record.task_id not in self._subject.adopted:
+        if record.task_id not in self._context.adopted:
             self._gaps += self._skipped
             self._skipped = []
         return tasks[place]
@@ -143,11 +143,11 @@ class RecordPass:
         name = raw_name(record.task_id)
         self._evidence.count += 1
         self._claimed.add(name)
-        if name not in self._subject.tree.files:
+        if name not in self._context.tree.files:
             self._evidence.fail(RESULTS, f"{name} is missing", line=line)
             return
         with self._evidence.guarded(name):
-            data = read_document(self._subject.root / name, follow_links=False)
+            data = read_document(self._context.root / name, follow_links=False)
             if hashlib.sha256(data).hexdigest() != record.raw_sha256:
                 message = f"its SHA-256 is not the raw_sha256 of {RESULTS}:{line}"
                 self._evidence.fail(name, message)
@@ -158,7 +158,7 @@ class RecordPass:
             if found["http_status"] != record.status_code:
                 message = f"http_status: is not the status_code of {RESULTS}:{line}"
                 self._evidence.fail(name, message)
-            raw = Raw(found["request"], found["response"], record)
+            raw = RawAnswer(found["request"], found["response"], record)
             request = self._requests.look(task, raw, name)
             decision = self._answers.look(request, raw, name, line)
             if task is not None:
@@ -176,7 +176,7 @@ class RecordPass:
 
     def _early(self) -> set[str]:
         """Tasks whose records waited for their turn when the process was killed."""
-        tree = self._subject.tree
+        tree = self._context.tree
         held = len(tree.below(PENDING))
         if held:
             self._evidence.notes.append(f"{held} answers in {PENDING}/ have no record yet")
@@ -184,16 +184,16 @@ class RecordPass:
             return set()
         found: set[str] = set()
         with self._evidence.guarded(EARLY):
-            found = {record.task_id for record in RunDirectory(self._subject.root).early_records()}
+            found = {record.task_id for record in RunDirectory(self._context.root).early_records()}
             self._evidence.notes.append(f"{len(found)} records in {EARLY} wait for their turn")
         return found
 
     def _check_unclaimed(self, rows: Rows | None, early: set[str]) -> None:
         cut_off = rows.cut_off if rows else set()
         # A resumed run that was cut off while it took answers over has their raw files first.
-        coming = self._subject.adopted if self._subject.cut_off else frozenset()
+        coming = self._context.adopted if self._context.cut_off else frozenset()
         unfinished = {raw_name(task_id) for task_id in early | cut_off | coming}
-        for below in self._subject.tree.below(RAW):
+        for below in self._context.tree.below(RAW):
             name = f"{RAW}/{below}"
             if name in self._claimed:
                 continue

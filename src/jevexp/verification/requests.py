@@ -5,19 +5,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jevexp.backends.prompt import message
+from jevexp.backends.rereading import RawAnswer, RequestForm
 from jevexp.core.decision import Request
 from jevexp.core.json import dumps, representable
-from jevexp.core.task import GOLD_KEYS, Task
-from jevexp.verification.answers import Raw
+from jevexp.core.task import GOLD_KEYS, Question, Task
 from jevexp.verification.check import Check
 from jevexp.verification.context import VerificationContext
 
 WIRE = ("state", "model", "questions")
 _QUESTION = frozenset({"type", "instructions", "criteria"})
-# What these send is not the wire form itself, and stands beside it.
-_SENDS_MORE = frozenset({"llama_cpp", "openai_chat", "openai_logprobs", "judgevet"})
-# What these send is computed from the wire form, and compared as a whole with the answers.
-_COMPUTED = frozenset({"llama_cpp", "openai_chat", "openai_logprobs"})
+# Forms of a request that hold what was really sent beside the System One body.
+_WITH_SENT = frozenset({RequestForm.EXTENDED, RequestForm.COMPUTED})
 _PRIVATE = GOLD_KEYS | {"family", "group", "provenance", "split", "task_id"}
 # A chat template may tell the date.
 _DATE = re.compile(
@@ -34,12 +32,12 @@ class Requests:
         self.check = Check(
             "requests", "what was sent is the task's own state and question, without the answer"
         )
-        self._kind = context.kind
+        self._form = context.request_form
         self._model = context.manifest.model.requested
         self._frame: str | None = None
         self._unframed = self._own_words = 0
 
-    def look(self, task: Task | None, raw: Raw, name: str) -> Request | None:
+    def look(self, task: Task | None, raw: RawAnswer, name: str) -> Request | None:
         """Check one raw request; `task` is null where the tasks are not here.
 
         Returns:
@@ -52,11 +50,11 @@ class Requests:
                 self._look_at(raw.request, request, name)
                 request = request or _asked(raw.request)
                 self._look_at_sent(raw, request, task, name)
-            elif raw.request is not None and self._kind != "python":
+            elif raw.request is not None and self._form is not RequestForm.FOREIGN:
                 self.check.fail(name, "request: is no System One body")
-            elif raw.record.ok and self._kind != "python":
+            elif raw.record.ok and self._form is not RequestForm.FOREIGN:
                 self.check.fail(name, "request: nothing is kept of what was answered")
-            elif self._kind == "python":
+            elif self._form is RequestForm.FOREIGN:
                 self._own_words += 1
         return request
 
@@ -76,9 +74,9 @@ class Requests:
         return self.check
 
     def _look_at(self, raw: Mapping[str, Any], request: Request | None, name: str) -> None:
-        allowed = {*WIRE, "sent"} if self._kind in _SENDS_MORE else {*WIRE}
+        allowed = {*WIRE, "sent"} if self._form in _WITH_SENT else {*WIRE}
         # What a person's own code keeps beside it is its own.
-        if self._kind != "python" and (extra := sorted(set(raw) - allowed)):
+        if self._form is not RequestForm.FOREIGN and (extra := sorted(set(raw) - allowed)):
             self.check.fail(name, f"request.{extra[0]}: is no field of a request")
         if set(raw["questions"]) != {"decision"}:
             self.check.fail(name, 'request.questions: has to hold "decision" alone')
@@ -91,10 +89,10 @@ class Requests:
             if found != dumps(representable(request.wire())):
                 self.check.fail(name, "request: is not the task's own state and question")
 
-    def _look_at_sent(self, raw: Raw, request: Request, task: Task | None, name: str) -> None:
-        if self._kind == "python":
+    def _look_at_sent(self, raw: RawAnswer, request: Request, task: Task | None, name: str) -> None:
+        if self._form is RequestForm.FOREIGN:
             return
-        if self._kind not in _COMPUTED:
+        if self._form is not RequestForm.COMPUTED:
             self._check_private(raw.sent, request, task, name)
             return
         body = raw.sent.get("body")
@@ -138,7 +136,5 @@ def _fields(value: Any, public: list[Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _asked(raw: Mapping[str, Any]) -> Request:
-    from jevexp.core.task import Question
-
     question = Question.model_validate(raw["questions"]["decision"])
     return Request(raw["state"], question, raw["model"])

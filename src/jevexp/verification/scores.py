@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 from typing import Any
 
-from jevexp.backends.replay.run import decision_of
+from jevexp.backends.rereading import RawAnswer
 from jevexp.core.decision import Decision, Request
 from jevexp.core.json import dumps, representable
 from jevexp.core.record import Record
 from jevexp.core.task import Task
 from jevexp.harness.scoring import said_null_before, score
 from jevexp.store.directory import RESULTS
-from jevexp.verification.answers import Raw, Reader
 from jevexp.verification.check import Check, same, shown
 from jevexp.verification.context import VerificationContext
 
@@ -35,16 +34,15 @@ class Answers:
         )
         self._upstream = context.upstream
         self._unread = 0
-        self._reader: Reader | None = None
-        try:
-            description = context.manifest.backend["description"]
-            self._reader = Reader(context.resolved["backend"], description)
-        except (ValueError, KeyError, TypeError):
+        self._reader = context.reader
+        if self._reader is None:
             self.check.skip("this version of jevexp does not know the backend's configuration")
 
-    def look(self, request: Request | None, raw: Raw, name: str, line: int) -> Decision | None:
+    def look(
+        self, request: Request | None, raw: RawAnswer, name: str, line: int
+    ) -> Decision | None:
         """Read one raw answer again; the decision that it comes to, null where it tells none."""
-        if self._reader is None or request is None:
+        if self._reader is None or request is None or _is_raised(raw):
             self._unread += 1
             return None
         decision: Decision | None = None
@@ -73,7 +71,7 @@ class Answers:
                 self.check.skip(f"{self._unread} {line}")
         return self.check
 
-    def _compared(self, decision: Decision, raw: Raw) -> Iterator[tuple[str, Any, Any]]:
+    def _compared(self, decision: Decision, raw: RawAnswer) -> Iterator[tuple[str, Any, Any]]:
         """Field, what was recorded, and what the raw answer comes to."""
         record = raw.record
         yield "ok", record.ok, decision.ok
@@ -92,6 +90,11 @@ class Answers:
         yield "response", raw.response, response
 
 
+def _is_raised(raw: RawAnswer) -> bool:
+    """Whether the provider raised something, of which nothing but the class is kept."""
+    return raw.request is None and raw.response is None and raw.record.probs_source == "unknown"
+
+
 def _equal(found: Any, expected: Any) -> bool:
     """The same JSON, the order of fields included: the options' order is part of a question."""
     return found is expected or dumps(found) == dumps(expected)
@@ -103,12 +106,12 @@ class Scores:
     def __init__(self) -> None:
         self.check = Check("scores", "every record scored again: valid, probabilities, correct")
 
-    def look(self, task: Task, raw: Raw, decision: Decision | None, line: int) -> None:
+    def look(self, task: Task, raw: RawAnswer, decision: Decision | None, line: int) -> None:
         """Score one record again, from the raw answer where that was read."""
         record = raw.record
         with self.check.guarded(RESULTS, line=line):
             self.check.count += 1
-            verdict = score(task, decision or decision_of(record, raw.response))
+            verdict = score(task, decision or raw.recorded)
             expected = {field: getattr(verdict, field) for field in _SCORED} | {
                 "family": task.family,
                 "split": task.split,

@@ -25,7 +25,7 @@ class Stops:
 
     def __init__(self, context: VerificationContext) -> None:
         self.check = Check("stop", "the stop reason is the one that the records lead to")
-        self._subject = context
+        self._context = context
         strict = context.resolved["identity"] == "strict"
         model = context.manifest.backend["description"].get("model")
         if model is None and context.adopted:
@@ -40,7 +40,7 @@ class Stops:
         if self._reason is not None:
             self._after += 1
             # Requests that were under way when the rule applied come to their records.
-            at_once = self._subject.manifest.concurrency
+            at_once = self._context.manifest.concurrency
             if at_once == 1 or self._after > at_once * _PLACES_EACH:
                 self.check.fail(RESULTS, f"a record after {self._reason}", line=line)
             return
@@ -48,7 +48,7 @@ class Stops:
 
     def finish(self, rows: Rows | None) -> Check:
         """Hold the manifest against the rule that applied; `rows` are the ledger's."""
-        manifest = self._subject.manifest
+        manifest = self._context.manifest
         said, counts = manifest.stop_reason, manifest.counts
         self.check.count += 1
         if manifest.status is not RunStatus.INCOMPLETE:
@@ -66,7 +66,7 @@ class Stops:
         return self.check
 
     def _check_ledger(self, said: str, rows: Rows | None) -> None:
-        manifest = self._subject.manifest
+        manifest = self._context.manifest
         if self._reason is not None:
             self.check.fail(MANIFEST, f"stop_reason: {said}; the records lead to {self._reason}")
         if manifest.counts.attempted >= manifest.counts.requested:
@@ -78,9 +78,9 @@ class Stops:
         # Of a shared ledger the others' charges are not here, a person's own backend may reserve
         # more than is configured, and what several requests at once gave back came later.
         alone = not manifest.ledger.shared and manifest.concurrency == 1
-        alone = alone and self._subject.kind != "python"
+        alone = alone and not self._context.foreign_amounts
         if said == StopReason.CAP_REACHED and alone:
-            next_usd = self._subject.resolved["caps"]["reserve_usd"]
+            next_usd = self._context.resolved["caps"]["reserve_usd"]
             with suppress(CapReached):
                 check_fits(rows.charged, next_usd, manifest.ledger.cap_usd)
                 self.check.fail(MANIFEST, f"stop_reason: {said}; the cap had room for another")

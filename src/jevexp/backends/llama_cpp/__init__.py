@@ -1,5 +1,26 @@
 """Any GGUF model on any llama.cpp server: one next-token distribution a decision."""
 
-from jevexp.backends.llama_cpp.backend import LlamaCpp
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-__all__ = ["LlamaCpp"]
+from jevexp.backends.llama_cpp.backend import LlamaCpp
+from jevexp.backends.llama_cpp.rereading import read_llama_cpp
+from jevexp.backends.rereading import AnswerReader, RequestForm
+from jevexp.core.task import Task
+from jevexp.settings import LlamaCppBackend, ModelIdentity
+
+__all__ = ["LlamaCpp", "make", "reader"]
+
+
+def make(settings: LlamaCppBackend, model: ModelIdentity, tasks: Iterable[Task]) -> LlamaCpp:
+    """The provider, not opened yet."""
+    del tasks
+    return LlamaCpp(settings, model)
+
+
+def reader(settings: LlamaCppBackend, description: Mapping[str, Any]) -> AnswerReader:
+    """Reads completions again, by the code that read them first."""
+    return AnswerReader(
+        lambda request, raw: read_llama_cpp(settings, description, request, raw),
+        request_form=RequestForm.COMPUTED,
+    )

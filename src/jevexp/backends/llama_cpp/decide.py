@@ -15,7 +15,7 @@ from jevexp.backends.llama_cpp.readout import (
 )
 from jevexp.backends.llama_cpp.tokens import LlamaTokenizer
 from jevexp.backends.prompt import MOST_OPTIONS, Message, message, without_thinking
-from jevexp.backends.transport import Failure, Posts, Reply
+from jevexp.backends.transport import Failure, HttpPoster, Reply
 from jevexp.core.decision import Decision, Request
 from jevexp.settings import LlamaReadout, LlamaTemplate
 
@@ -40,7 +40,7 @@ class Decider:
 
     def __init__(
         self,
-        transport: Posts,
+        transport: HttpPoster,
         template: LlamaTemplate,
         readout: LlamaReadout,
         model: str,

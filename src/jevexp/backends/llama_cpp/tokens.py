@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-from jevexp.backends.transport import Failure, Posts
+from jevexp.backends.transport import Failure, HttpPoster
 
 
 class LlamaTokenizer:
     """Tokens as in a `/completion`; `route` is part of every request's body."""
 
-    def __init__(self, transport: Posts, route: Mapping[str, str] | None = None) -> None:
+    def __init__(self, transport: HttpPoster, route: Mapping[str, str] | None = None) -> None:
         self._transport = transport
         self._route = dict(route or {})
 

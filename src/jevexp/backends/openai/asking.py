@@ -7,7 +7,7 @@ from typing import Any
 from jevexp.backends.openai.connection import first_choice, with_options
 from jevexp.backends.openai.listing import Listing, listing
 from jevexp.backends.openai.native import VLLM
-from jevexp.backends.transport import Failure, Posts, Reply
+from jevexp.backends.transport import Failure, HttpPoster, Reply
 from jevexp.settings import OpenAILogprobsBackend
 
 CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
@@ -40,7 +40,7 @@ class Asking:
 
     def __init__(
         self,
-        transport: Posts,
+        transport: HttpPoster,
         settings: OpenAILogprobsBackend,
         *,
         route: str,

@@ -1,5 +1,6 @@
 """Probabilities that a model writes, on any OpenAI-compatible server."""
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -7,6 +8,7 @@ from jevexp.backends.connection import Connected
 from jevexp.backends.openai.connection import (
     OpenAIConnection,
     answering_model,
+    code_of,
     first_choice,
     usage,
     with_options,
@@ -18,11 +20,28 @@ from jevexp.backends.openai.verbalized import (
     read_probabilities,
     response_format,
 )
-from jevexp.backends.transport import Failure, Posts, Reply
+from jevexp.backends.rereading import AnswerReader, RawAnswer, RecordingTransport, RequestForm
+from jevexp.backends.transport import Failure, HttpPoster, Reply
 from jevexp.core.decision import Decision, ProbsSource, Request
+from jevexp.core.task import Task
 from jevexp.settings import ModelIdentity, OpenAIChatBackend
 
 _ENDPOINT = "/v1/chat/completions"
+
+
+def make(settings: OpenAIChatBackend, model: ModelIdentity, tasks: Iterable[Task]) -> "OpenAIChat":
+    """The provider, not opened yet."""
+    del tasks
+    return OpenAIChat(settings, model)
+
+
+def reader(settings: OpenAIChatBackend, description: Mapping[str, Any]) -> AnswerReader:
+    """Reads the one recorded answer to a request, by the code that read it first."""
+
+    def read(request: Request, raw: RawAnswer) -> Decision:
+        return ask(RecordingTransport(raw, code_of), request, settings, description["model"])
+
+    return AnswerReader(read, request_form=RequestForm.COMPUTED)
 
 
 class OpenAIChat(Connected[OpenAIChatBackend, OpenAIConnection]):
@@ -63,7 +82,7 @@ class OpenAIChat(Connected[OpenAIChatBackend, OpenAIConnection]):
 
 
 def ask(
-    transport: Posts, request: Request, settings: OpenAIChatBackend, named: str | None
+    transport: HttpPoster, request: Request, settings: OpenAIChatBackend, named: str | None
 ) -> Decision:
     """Put one request to a server that calls the model `named`, or nothing, and read its answer."""
     model = named or request.model

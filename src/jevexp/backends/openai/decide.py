@@ -18,7 +18,7 @@ from jevexp.backends.openai.asking import CHAT, Answer, Asked, Asking
 from jevexp.backends.openai.connection import answering_model, usage
 from jevexp.backends.openai.probe import CONTEXT, FORCING_BIAS, BiasReach, Features
 from jevexp.backends.prompt import MOST_OPTIONS, Message, message, without_thinking
-from jevexp.backends.transport import Failure, Posts, Reply
+from jevexp.backends.transport import Failure, HttpPoster, Reply
 from jevexp.core.decision import Decision, Request
 from jevexp.settings import OpenAILogprobsBackend
 
@@ -53,7 +53,7 @@ class Decider:
 
     def __init__(
         self,
-        transport: Posts,
+        transport: HttpPoster,
         settings: OpenAILogprobsBackend,
         features: Features,
         model: str | None,

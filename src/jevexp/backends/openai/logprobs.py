@@ -1,18 +1,38 @@
 """Next-token probabilities, on any OpenAI-compatible server that lists them."""
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from jevexp.backends.connection import Connected
 from jevexp.backends.llama_cpp.readout import READOUT_VERSION
 from jevexp.backends.openai.connection import OpenAIConnection
 from jevexp.backends.openai.decide import Decider
 from jevexp.backends.openai.probe import find_features
+from jevexp.backends.openai.rereading import read_openai_logprobs
 from jevexp.backends.prompt import PROMPT_VERSION
+from jevexp.backends.rereading import AnswerReader, RequestForm
 from jevexp.backends.transport import Failure
 from jevexp.core.decision import Decision, Request
+from jevexp.core.task import Task
 from jevexp.errors import InputError
 from jevexp.settings import ModelIdentity, OpenAILogprobsBackend
+
+
+def make(
+    settings: OpenAILogprobsBackend, model: ModelIdentity, tasks: Iterable[Task]
+) -> "OpenAILogprobs":
+    """The provider, not opened yet."""
+    del tasks
+    return OpenAILogprobs(settings, model)
+
+
+def reader(settings: OpenAILogprobsBackend, description: Mapping[str, Any]) -> AnswerReader:
+    """Reads listed log-probabilities again, by the code that read them first."""
+    return AnswerReader(
+        lambda request, raw: read_openai_logprobs(settings, description, request, raw),
+        request_form=RequestForm.COMPUTED,
+    )
 
 
 class OpenAILogprobs(Connected[OpenAILogprobsBackend, OpenAIConnection]):

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 
-from jevexp.backends.replay.run import decision_of
+from jevexp.backends.rereading import decision_of
 from jevexp.core.record import Record
 from jevexp.core.task import Task
 from jevexp.errors import InputError

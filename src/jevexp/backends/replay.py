@@ -1,17 +1,100 @@
-"""A JSON Lines file of answers: one question and its answer or failure a line."""
+"""Earlier answers, found by what is asked: nothing is asked again, nothing is paid."""
 
 import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from jevexp.backends.replay.source import Source, asked
-from jevexp.core.decision import Decision, ProbsSource
+from jevexp.backends.replayed_run import Source, question_key, read_run
+from jevexp.backends.rereading import AnswerReader, RawAnswer, read_probabilities
+from jevexp.core.decision import Decision, ProbsSource, Request
 from jevexp.core.json import loads
-from jevexp.core.task import Question
+from jevexp.core.task import Question, Task
 from jevexp.errors import InputError
+from jevexp.settings import ModelIdentity, ReplayBackend
 from jevexp.untrusted.files import TooLong, numbered_lines, opened
+
+COST_BASIS = "replayed_no_new_cost"
+
+
+def make(settings: ReplayBackend, model: ModelIdentity, tasks: Iterable[Task]) -> "Replay":
+    """The provider; its source is read, and checked, here.
+
+    Raises:
+        InputError: the source cannot be read, or is not as it was left.
+    """
+    del model, tasks
+    return Replay(settings)
+
+
+def reader(settings: ReplayBackend, description: Mapping[str, Any]) -> AnswerReader:
+    """Reads distributions where a file of answers, or jevexp itself, put them."""
+    del description
+    field = "probs" if settings.answers is not None else "probabilities"
+
+    def read(request: Request, raw: RawAnswer) -> Decision | None:
+        del request
+        return read_probabilities(raw, field)
+
+    return AnswerReader(read, cost_basis=COST_BASIS)
+
+
+class Replay:
+    """Answers and failures of an earlier run, or of a file, as they came.
+
+    Where one question was asked several times, its answers come in their order, and the last one
+    again for every further time.
+
+    Raises:
+        InputError: the source cannot be read, or is not as it was left.
+    """
+
+    cost_basis: str | None = COST_BASIS
+
+    def __init__(self, settings: ReplayBackend) -> None:
+        self.name = settings.name
+        self._kind = settings.kind
+        self._source = _read(settings)
+        self._times: Counter[str] = Counter()
+
+    def open(self, log_directory: Path) -> Self:
+        """Start from the first answers."""
+        del log_directory
+        self._times.clear()
+        return self
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def describe(self) -> dict[str, Any]:
+        """The source, and the model that gave all its answers, where it was one."""
+        return {
+            "kind": self._kind,
+            "model": self._source.model,
+            "source": dict(self._source.description),
+        }
+
+    def decide(self, request: Request) -> Decision:
+        """The earlier answer; a failure where the source was never asked this."""
+        sent = request.wire()
+        key = question_key(request.state, request.question.wire())
+        given = self._source.decisions.get(key)
+        if given is None:
+            model = self._source.model or self._kind
+            return Decision(ok=False, model=model, error="not_in_source", request=sent)
+        decision = given[min(self._times[key], len(given) - 1)]
+        self._times[key] += 1
+        return replace(decision, request=sent)
+
+
+def _read(settings: ReplayBackend) -> Source:
+    if settings.run is not None:
+        return read_run(Path(settings.run).expanduser())
+    return read_answers(Path(str(settings.answers)).expanduser())
 
 
 class AnswerLine(BaseModel):
@@ -89,7 +172,7 @@ def _answer(line: bytes, place: str) -> tuple[str, Decision]:
         question = Question.model_validate(answer.question)
     except ValueError as error:
         raise InputError(f"{place}: not an answer: {_reason(error)}") from error
-    return asked(answer.state, question.wire()), answer.decision()
+    return question_key(answer.state, question.wire()), answer.decision()
 
 
 def _reason(error: ValueError) -> str:

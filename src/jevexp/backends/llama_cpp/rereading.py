@@ -6,16 +6,16 @@ from typing import Any
 from jevexp.backends.llama_cpp.connect import code_of
 from jevexp.backends.llama_cpp.decide import Decider
 from jevexp.backends.llama_cpp.readout import MISSING_BIAS
+from jevexp.backends.rereading import RawAnswer, last_reply
 from jevexp.backends.transport import Failure, Reply
 from jevexp.core.decision import Decision, Request
 from jevexp.settings import LlamaCppBackend
-from jevexp.verification.answers.tape import Raw, reply_of
 
 _TEMPLATE, _TOKENIZE, _COMPLETION = "/apply-template", "/tokenize", "/completion"
 
 
 def read_llama_cpp(
-    settings: LlamaCppBackend, description: Mapping[str, Any], request: Request, raw: Raw
+    settings: LlamaCppBackend, description: Mapping[str, Any], request: Request, raw: RawAnswer
 ) -> Decision | None:
     """What the recorded exchange comes to; None where it does not tell which try failed.
 
@@ -39,7 +39,7 @@ def read_llama_cpp(
 class _Tape:
     """The server's part of one decision."""
 
-    def __init__(self, raw: Raw) -> None:
+    def __init__(self, raw: RawAnswer) -> None:
         self._raw = raw
         self._completed = raw.sent.get("endpoint") == _COMPLETION
         self._prompt = raw.sent["body"]["prompt"] if self._completed else ""
@@ -54,11 +54,11 @@ class _Tape:
             return self._rendered()
         if path == _TOKENIZE:
             return self._tokens(body["content"], special=body["parse_special"])
-        return self._replies.pop(0) if self._replies else reply_of(self._raw, code_of)
+        return self._replies.pop(0) if self._replies else last_reply(self._raw, code_of)
 
     def _rendered(self) -> Reply:
         if not self._completed and self._failed_at() != _TOKENIZE:
-            return reply_of(self._raw, code_of)
+            return last_reply(self._raw, code_of)
         return Reply(200, {"prompt": self._prompt})
 
     def _failed_at(self) -> Any:

@@ -7,14 +7,17 @@ from jevexp.backends.openai.asking import CHAT
 from jevexp.backends.openai.connection import code_of
 from jevexp.backends.openai.decide import Decider
 from jevexp.backends.openai.probe import CONTEXT, BiasReach, Features
+from jevexp.backends.rereading import RawAnswer, last_reply
 from jevexp.backends.transport import Failure, Reply
 from jevexp.core.decision import Decision, Request
 from jevexp.settings import OpenAILogprobsBackend
-from jevexp.verification.answers.tape import Raw, reply_of
 
 
 def read_openai_logprobs(
-    settings: OpenAILogprobsBackend, description: Mapping[str, Any], request: Request, raw: Raw
+    settings: OpenAILogprobsBackend,
+    description: Mapping[str, Any],
+    request: Request,
+    raw: RawAnswer,
 ) -> Decision | None:
     """What the recorded exchange comes to; None where not all of it was kept.
 
@@ -47,7 +50,7 @@ def read_openai_logprobs(
 class _Tape:
     """The server's part of one decision."""
 
-    def __init__(self, raw: Raw) -> None:
+    def __init__(self, raw: RawAnswer) -> None:
         self._raw = raw
         prompt = raw.sent.get("body", {}).get("prompt")
         self._prompt = prompt if isinstance(prompt, str) else CONTEXT
@@ -62,7 +65,7 @@ class _Tape:
     def post(self, path: str, body: dict[str, Any]) -> Reply:
         del path, body
         if not self._raw.record.ok:
-            return reply_of(self._raw, code_of)
+            return last_reply(self._raw, code_of)
         if not self._bodies:
             raise Failure("not_in_the_recording")
         return Reply(self._raw.record.status_code or 200, self._bodies.pop(0))

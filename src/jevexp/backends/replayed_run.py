@@ -1,15 +1,15 @@
-"""An earlier run's directory as a source of answers."""
+"""An earlier run's directory as a source of answers, if it is still as the run left it."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from jevexp.backends.replay.checksums import verify
-from jevexp.backends.replay.source import Source, asked
-from jevexp.core.decision import Decision, ProbsSource
-from jevexp.core.json import loads
+from jevexp.backends.rereading import decision_of
+from jevexp.core.decision import Decision
+from jevexp.core.json import dumps, loads
 from jevexp.core.record import Record
 from jevexp.core.task import Task
 from jevexp.datasets import load_dataset
@@ -19,8 +19,35 @@ from jevexp.untrusted.files import TooLong, numbered_lines, opened, read_documen
 
 MANIFEST = "manifest.json"
 RESULTS = "results.jsonl"
-# Stands in for a label that was outside the label set and is kept nowhere.
-FOREIGN_LABEL = "\x00"
+CHECKSUMS = "checksums.sha256"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Earlier answers.
+
+    Attributes:
+        decisions: by `question_key`, in the order in which they were given.
+        description: which source it is, as JSON; goes into the manifest.
+    """
+
+    decisions: Mapping[str, Sequence[Decision]]
+    description: dict[str, Any]
+
+    @property
+    def model(self) -> str | None:
+        """The model that gave all the answers; None where there were several, or none."""
+        given = (decision for same in self.decisions.values() for decision in same)
+        models = {decision.model for decision in given if decision.ok}
+        return models.pop() if len(models) == 1 else None
+
+
+def question_key(state: Any, question: Mapping[str, Any]) -> str:
+    """The key of a question about a state, both as a provider receives them.
+
+    The order of the options is part of the question, since a model may answer by it.
+    """
+    return dumps([state, question])
 
 
 def read_run(directory: Path) -> Source:
@@ -31,12 +58,12 @@ def read_run(directory: Path) -> Source:
     """
     if not directory.is_dir():
         raise InputError(f"backend.run: {directory}: no such folder; give a run's directory")
-    checksums_sha256, covered = verify(directory)
+    checksums_sha256, covered = verify_checksums(directory)
     run = _Run(directory, covered)
     decisions: dict[str, list[Decision]] = {}
     for record in run.records():
         raw = run.raw(record)
-        key = _asked_in(raw["request"]) or run.asked_by_task(record.task_id)
+        key = _key_in(raw["request"]) or run.asked_by_task(record.task_id)
         decisions.setdefault(key, []).append(decision_of(record, raw["response"]))
     return Source(decisions, run.description() | {"checksums_sha256": checksums_sha256})
 
@@ -94,7 +121,7 @@ class _Run:
         task = self._tasks.get(task_id)
         if task is None:
             raise self._unusable(RESULTS, f"its dataset has no task {task_id!r}")
-        return asked(task.state, task.question.wire())
+        return question_key(task.state, task.question.wire())
 
     @cached_property
     def _tasks(self) -> dict[str, Task]:
@@ -133,48 +160,57 @@ class _Run:
         return InputError(f"backend.run: {self._directory / name}: {reason}")
 
 
-def _asked_in(request: Any) -> str | None:
+def _key_in(request: Any) -> str | None:
     """What was asked, where the raw request holds a whole System One body."""
     if not isinstance(request, Mapping) or "state" not in request:
         return None
     questions = request.get("questions")
     question = questions.get("decision") if isinstance(questions, Mapping) else None
-    return asked(request["state"], question) if isinstance(question, Mapping) else None
+    return question_key(request["state"], question) if isinstance(question, Mapping) else None
 
 
-def decision_of(record: Record, response: Any) -> Decision:
-    """The provider's answer that became a record, as far as the record tells."""
-    return Decision(
-        ok=record.ok,
-        model=record.model,
-        probs=_probs(record),
-        label=_label(record),
-        probs_source=ProbsSource(record.probs_source),
-        error=record.error,
-        status_code=record.status_code,
-        usage=record.usage,
-        response=response,
-        runtime=record.runtime,
-    )
+def verify_checksums(directory: Path, *, at: str = "backend.run") -> tuple[str, frozenset[str]]:
+    """Hash every file that the run's checksums name.
+
+    Args:
+        directory: the run's directory.
+        at: the field that named it, for messages.
+
+    Returns:
+        The SHA-256 of the checksums' file itself, and the names that it covers.
+
+    Raises:
+        InputError: there are no checksums, or a file is not the one they were made of.
+    """
+    try:
+        data = read_document(directory / CHECKSUMS, follow_links=False)
+    except (OSError, TooLong) as error:
+        raise _unreadable(
+            at,
+            directory / CHECKSUMS,
+            error,
+            "a run that was killed has none, and cannot be replayed",
+        ) from error
+    covered = set()
+    for number, line in enumerate(data.decode(errors="replace").splitlines(), 1):
+        digest, _, name = line.partition("  ")
+        path = PurePosixPath(name)
+        if len(digest) != 64 or not name or path.is_absolute() or ".." in path.parts:
+            raise InputError(f"{at}: {directory / CHECKSUMS}:{number}: not a checksum")
+        try:
+            with opened(directory / path, follow_links=False) as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise _unreadable(at, directory / path, error, "the run left it there") from error
+        if found != digest:
+            raise InputError(
+                f"{at}: {directory / path}: was changed after the run: its SHA-256 is not "
+                f"the one in {CHECKSUMS}"
+            )
+        covered.add(name)
+    return hashlib.sha256(data).hexdigest(), frozenset(covered)
 
 
-def _probs(record: Record) -> dict[str, Any] | None:
-    """The distribution as it was returned; a number that JSON has no word for is one again."""
-    if record.probs_as_returned is None:
-        return None
-    return {
-        label: float(p)
-        if record.schema_error == f"prob[{label!r}] out of [0,1]: {p}" and p in _NO_JSON
-        else p
-        for label, p in record.probs_as_returned.items()
-    }
-
-
-_NO_JSON = ("nan", "inf", "-inf")
-
-
-def _label(record: Record) -> str | None:
-    """The label of an answer without a distribution."""
-    if record.probs_source != ProbsSource.LABEL_ONLY or record.schema_error == "abstained":
-        return None
-    return record.predicted if record.valid else FOREIGN_LABEL
+def _unreadable(at: str, path: Path, error: OSError | TooLong, remark: str) -> InputError:
+    reason = error.strerror if isinstance(error, OSError) else error
+    return InputError(f"{at}: {path}: {reason}; {remark}")

@@ -1,0 +1,162 @@
+"""Reading a provider's raw answers again, as verification does: nobody is asked, no code is run.
+
+Each provider gives an `AnswerReader` for its own raw answers. Where it can, it puts a recording of
+the exchange in the place of its connection, and decides by the same code that decided at first.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from jevexp.backends.transport import Failure, Reply
+from jevexp.core.decision import Decision, ProbsSource, Request
+from jevexp.core.record import Record
+
+# What a connection can come to without an HTTP status, and with one that promised an answer.
+_WITHOUT_STATUS = frozenset({"timeout", "connection_failed"})
+_NO_JSON_OBJECT = frozenset({"bad_response", "response_too_large"})
+# How numbers without a word in JSON are spelled in records.
+_NO_JSON_NUMBER = ("nan", "inf", "-inf")
+# Stands in for a label that was outside the label set and is kept nowhere.
+FOREIGN_LABEL = "\x00"
+
+
+class RequestForm(StrEnum):
+    """What a provider's raw requests hold."""
+
+    PLAIN = "plain"
+    """The System One body and nothing else."""
+    EXTENDED = "extended"
+    """Beside that body, under "sent", what the provider really sent."""
+    COMPUTED = "computed"
+    """As extended; what was sent follows from the body, and is compared with what is read."""
+    FOREIGN = "foreign"
+    """Whatever a person's own code says that it sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class RawAnswer:
+    """What a task's raw file holds, and the record that came of it."""
+
+    request: Any
+    response: Any
+    record: Record
+
+    @property
+    def sent(self) -> dict[str, Any]:
+        """What a provider adds to the request: what was really sent; empty where nothing was."""
+        sent = self.request.get("sent") if isinstance(self.request, Mapping) else None
+        return sent if isinstance(sent, dict) else {}
+
+    @property
+    def recorded(self) -> Decision:
+        """The decision as the record tells it, with the raw request and response."""
+        return decision_of(self.record, self.response, request=self.request)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerReader:
+    """What verification has to know of one provider's evidence.
+
+    Attributes:
+        read: the decision that a raw answer comes to; None where it does not determine one. It may
+            raise anything over evidence that is not what the provider leaves.
+        request_form: what the raw requests hold.
+        cost_basis: the cost basis that the provider itself gives, or None.
+        foreign_amounts: whether reservations and cost bases are a person's own code's to choose.
+    """
+
+    read: Callable[[Request, RawAnswer], Decision | None]
+    request_form: RequestForm = RequestForm.PLAIN
+    cost_basis: str | None = None
+    foreign_amounts: bool = False
+
+
+class RecordingTransport:
+    """Gives the recorded reply to the one request of a provider that sends only one."""
+
+    def __init__(self, raw: RawAnswer, code_of: Callable[[Any], str]) -> None:
+        self._raw = raw
+        self._code_of = code_of
+
+    def post(self, path: str, body: dict[str, Any]) -> Reply:
+        """The recorded reply; raises Failure as it was."""
+        del path, body
+        return last_reply(self._raw, self._code_of)
+
+
+def last_reply(raw: RawAnswer, code_of: Callable[[Any], str]) -> Reply:
+    """The last reply of a failed attempt, as the connection gave it.
+
+    Args:
+        raw: the evidence, whose response is a failure's: `endpoint` and `body`, or null.
+        code_of: the provider's code for the body of an HTTP error.
+
+    Raises:
+        Failure: the connection gave none; the code is the one that follows from status and body.
+        ValueError: no connection ends like that.
+    """
+    status, code = raw.record.status_code, raw.record.error or ""
+    if status is None:
+        if code not in _WITHOUT_STATUS or raw.response is not None:
+            raise ValueError(f"no connection ends with {code!r} and without a status")
+        raise Failure(code)
+    body = raw.response["body"]
+    if not 200 <= status < 300:
+        raise Failure(code_of(body), status, raw.response)
+    if isinstance(body, dict) and code != "response_too_large":
+        return Reply(status, body)
+    if code not in _NO_JSON_OBJECT:
+        raise ValueError(f"a body that is no object is never {code!r}")
+    raise Failure(code, status, raw.response)
+
+
+def read_probabilities(raw: RawAnswer, field: str) -> Decision | None:
+    """The recorded decision with the distribution in a field of the response.
+
+    None where the response is not one that jevexp itself made of a distribution.
+    """
+    response = raw.response
+    if not raw.record.ok or not isinstance(response, Mapping):
+        return None
+    if field == "probabilities" and not {field} <= response.keys() <= {field, "model"}:
+        return None
+    probs = response.get(field)
+    return replace(raw.recorded, probs=probs) if isinstance(probs, Mapping) else None
+
+
+def decision_of(record: Record, response: Any, *, request: Any = None) -> Decision:
+    """The provider's answer that became a record, as far as the record tells."""
+    return Decision(
+        ok=record.ok,
+        model=record.model,
+        probs=_returned_probs(record),
+        label=_returned_label(record),
+        probs_source=ProbsSource(record.probs_source),
+        error=record.error,
+        status_code=record.status_code,
+        usage=record.usage,
+        request=request,
+        response=response,
+        runtime=record.runtime,
+    )
+
+
+def _returned_probs(record: Record) -> dict[str, Any] | None:
+    """The distribution as it was returned; a number that JSON has no word for is one again."""
+    if record.probs_as_returned is None:
+        return None
+    return {
+        label: float(p)
+        if record.schema_error == f"prob[{label!r}] out of [0,1]: {p}" and p in _NO_JSON_NUMBER
+        else p
+        for label, p in record.probs_as_returned.items()
+    }
+
+
+def _returned_label(record: Record) -> str | None:
+    """The label of an answer without a distribution."""
+    if record.probs_source != ProbsSource.LABEL_ONLY or record.schema_error == "abstained":
+        return None
+    return record.predicted if record.valid else FOREIGN_LABEL

@@ -1,0 +1,199 @@
+"""What a new provider takes: its own module, its own settings, one line where providers are listed.
+
+The three are added to a copy of the program the way a person would, and a run is made and verified
+with that copy.
+"""
+
+import importlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+import jevexp
+from jevexp.cli.conf import conf_dir
+from jevexp.settings import PROVIDERS, Provider
+from tests.support.forgery import edit_raw, reseal
+from tests.support.scripted_llama import Answer, scripted_llama
+
+SETTINGS = '''
+"""A service that answers with one weight for each option."""
+
+from typing import Literal
+
+from jevexp.settings.http import HttpBackend
+
+
+class WeighingBackend(HttpBackend):
+    """A service at `POST {base_url}/weigh`; weights are raised to the power of `sharpness`."""
+
+    kind: Literal["weighing"]
+    sharpness: float
+'''
+
+MODULE = '''
+"""A service that answers with one weight for each option."""
+
+from pathlib import Path
+
+from jevexp.backends.connection import Connected, Connection, http_error
+from jevexp.backends.rereading import AnswerReader, RecordingTransport
+from jevexp.backends.transport import Failure
+from jevexp.core.decision import Decision
+
+
+def make(settings, model, tasks):
+    """The provider, not opened yet."""
+    return Weighing(settings)
+
+
+def reader(settings, description):
+    """Reads recorded answers by the code that read them first."""
+    return AnswerReader(
+        lambda request, raw: ask(RecordingTransport(raw, http_error), request, settings)
+    )
+
+
+class Weighing(Connected):
+    """The provider."""
+
+    def open(self, log_directory: Path):
+        """Connect."""
+        self._connection = Connection(self._settings, log_directory)
+        self._facts = {"kind": self._settings.kind, "model": "scale-1"}
+        return self
+
+    def decide(self, request):
+        """Ask once."""
+        return ask(self._connection.transport, request, self._settings)
+
+
+def ask(transport, request, settings):
+    """Put one request to the service."""
+    sent = request.wire()
+    try:
+        reply = transport.post("/weigh", sent)
+    except Failure as failure:
+        return Decision(ok=False, model="scale-1", error=failure.code, status_code=failure.status,
+                        request=sent, response=failure.evidence)
+    weights = [weight**settings.sharpness for weight in reply.body["weights"]]
+    return Decision(
+        ok=True,
+        model="scale-1",
+        probs={
+            option: weight / sum(weights)
+            for option, weight in zip(request.question.options, weights, strict=True)
+        },
+        status_code=reply.status,
+        request=sent,
+        response={"endpoint": "/weigh", "body": reply.body},
+    )
+'''
+
+LINE = '    Provider("jevexp.settings.weighing:WeighingBackend", "jevexp.backends.weighing"),\n'
+
+OPTION = """
+name: weighing
+kind: weighing
+base_url: ???
+key_env: null
+header_env: {}
+allow_http: false
+connect_timeout_s: 2.0
+timeout_s: 5.0
+server: {command: null, start_timeout_s: 1.0}
+sharpness: 2.0
+"""
+
+
+def program_with_the_provider(place: Path) -> Path:
+    """A copy of the program with the provider in it."""
+    source = place / "src"
+    package = shutil.copytree(
+        Path(jevexp.__file__).parent,
+        source / "jevexp",
+        ignore=shutil.ignore_patterns("__pycache__", "conf"),
+    )
+    shutil.copytree(conf_dir(), place / "conf")
+    (package / "settings" / "weighing.py").write_text(SETTINGS)
+    (package / "backends" / "weighing.py").write_text(MODULE)
+    (place / "conf" / "backend" / "weighing.yaml").write_text(OPTION)
+    listing = package / "settings" / "providers.py"
+    before = listing.read_text()
+    after = before.replace("PROVIDERS = (\n", f"PROVIDERS = (\n{LINE}", 1)
+    assert len(after.splitlines()) == len(before.splitlines()) + 1
+    listing.write_text(after)
+    return source
+
+
+def run_program(source: Path, *commands: list[str]) -> list[tuple[int, str]]:
+    """Status and errors of each command, all in one process of the copied program."""
+    steps = (
+        "import contextlib, io, json, sys\n"
+        "from jevexp.cli.main import main\n"
+        "done = []\n"
+        "for command in json.loads(sys.argv[1]):\n"
+        "    errors = io.StringIO()\n"
+        "    with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):\n"
+        "        status = main(command)\n"
+        "    done.append((status, errors.getvalue()))\n"
+        "print(json.dumps(done))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", steps, json.dumps(commands)],
+        cwd=source.parent,
+        env=os.environ | {"PYTHONPATH": str(source)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [(status, errors) for status, errors in json.loads(done.stdout.splitlines()[-1])]
+
+
+def test_a_new_provider_takes_its_module_its_settings_and_one_line(tmp_path: Path) -> None:
+    source = program_with_the_provider(tmp_path)
+    run, other = str(tmp_path / "run"), str(tmp_path / "forged")
+    weighing = ("dataset=demo", "caps.limit=2", "tracking=none", "model=unclaimed",
+                "model.alias=scale", "backend=weighing")  # fmt: skip
+    with scripted_llama() as server:
+        server.answers["/weigh"] = lambda body: Answer({"weights": [1.0, 3.0]})
+        address = f"backend.base_url={server.url}"
+        made, verified, mistyped = run_program(
+            source,
+            [*weighing, address, f"hydra.run.dir={run}"],
+            ["verify", run],
+            [*weighing, address, "backend.sharpnes=1"],
+        )
+
+    assert made == (0, made[1])
+    assert verified == (0, verified[1])
+    assert mistyped[0] == 2
+    assert "backend.sharpness" in mistyped[1]
+    manifest = json.loads(Path(run, "manifest.json").read_text())
+    assert manifest["backend"]["description"] == {"kind": "weighing", "model": "scale-1"}
+    (first, *_) = Path(run, "results.jsonl").read_text().splitlines()
+    assert json.loads(first)["probs"] == {"no": 0.1, "yes": 0.9}
+
+    # Its own code reads its raw answers again, so that a forged one does not fit its record.
+    forged = Path(shutil.copytree(run, other))
+    edit_raw(forged, 0, lambda raw: raw["response"]["body"].update(weights=[3.0, 1.0]))
+    reseal(forged)
+    assert run_program(source, ["verify", other])[0][0] == 1
+
+
+def test_every_kind_of_backend_is_listed_once() -> None:
+    kinds = [get_args(provider.settings.model_fields["kind"].annotation) for provider in PROVIDERS]
+    assert len(set(kinds)) == len(PROVIDERS)
+    assert ("fake",) in kinds
+
+
+@pytest.mark.parametrize("provider", PROVIDERS, ids=lambda provider: provider.module)
+def test_every_module_that_is_listed_makes_and_reads_a_provider(provider: Provider) -> None:
+    module = importlib.import_module(provider.module)
+    assert callable(module.make)
+    assert callable(module.reader)
