@@ -1,6 +1,7 @@
 """`jevexp report` and `jevexp compare --html`: where the page goes, and what is left alone."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -151,3 +152,54 @@ def test_a_run_that_has_not_ended_keeps_its_directory_to_itself(
 
     assert report([str(run), *QUICK, "--output", str(tmp_path / "page.html")]) == 0
     assert capsys.readouterr().out == f"page: {tmp_path / 'page.html'}\n"
+
+
+@pytest.mark.parametrize("name", ["report.html", "plots", "plots/reliability.svg"])
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_a_strangers_directory_leads_a_report_nowhere(sweep: Path, name: str, kind: str) -> None:
+    run = sweep / "0-good"
+    victim = sweep / "victim"
+    victim.mkdir()
+    (victim / "file").write_text("precious")
+    (run / name).parent.mkdir(exist_ok=True)
+    if kind == "pipe":
+        os.mkfifo(run / name)
+    else:
+        (run / name).symlink_to(victim if name == "plots" else victim / "file")
+
+    with pytest.raises(InputError) as caught:
+        report([str(run), *QUICK, "--force"])
+
+    assert str(run / name) in str(caught.value)
+    assert {path.name: path.read_text() for path in victim.iterdir()} == {"file": "precious"}
+
+
+def test_names_that_could_be_guessed_before_are_left_alone(sweep: Path) -> None:
+    run = sweep / "0-good"
+    (sweep / "victim").write_text("precious")
+    (run / ".report.html.new").symlink_to(sweep / "victim")
+    (run / "plots").mkdir()
+    os.mkfifo(run / "plots" / ".reliability.svg.new")
+
+    assert report([str(run), *QUICK]) == 0
+
+    assert (sweep / "victim").read_text() == "precious"
+    assert (run / "plots" / "reliability.svg").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_run_that_is_a_link_to_another_folder_gets_no_report(sweep: Path) -> None:
+    (sweep / "given").symlink_to(sweep / "0-good")
+
+    with pytest.raises(InputError, match="is a link, and nothing is written through one"):
+        report([str(sweep / "given"), *QUICK])
+
+    assert not (sweep / "0-good" / "report.html").exists()
+
+
+def test_a_persons_own_link_may_lead_to_the_folder_of_pages(sweep: Path, workplace: Path) -> None:
+    (workplace / "disk").mkdir()
+    (workplace / "pages").symlink_to("disk")
+
+    assert report([str(sweep / "0-good"), *QUICK, "--output", "pages"]) == 0
+
+    assert (workplace / "disk" / "report.html").is_file()

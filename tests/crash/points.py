@@ -16,9 +16,10 @@ from jevexp.harness import FileLedger
 from jevexp.ledger import file as ledger_file
 from jevexp.ledger import own, rows
 from jevexp.run import running
-from jevexp.store import RunDirectory, directory, early, files
+from jevexp.store import RunDirectory, directory, early
 from jevexp.store.pending import Pending
 from jevexp.tracking.tracker import MlflowTracker
+from jevexp.untrusted import writing
 
 NO_RUN_YET = "before the first manifest"
 COPIED, TAKING_OVER = "while raw files are copied", "inside the adopted records"
@@ -72,7 +73,7 @@ def after(owner: Any, name: str, count: Count) -> None:
 
 def inside_file(name_part: str, count: Count) -> None:
     """Kill in the middle of a write to a file whose name holds `name_part`."""
-    original = files.write_durably
+    original = writing.write_durably
 
     def torn(file: FileIO, data: bytes) -> None:
         if data and name_part in str(file.name) and count.is_last():
@@ -80,7 +81,7 @@ def inside_file(name_part: str, count: Count) -> None:
             die()
         original(file, data)
 
-    for module in (files, directory, early):
+    for module in (writing, directory, early):
         setattr(module, "write_durably", torn)  # noqa: B010  mypy
 
 
@@ -114,14 +115,14 @@ def inside_hold(count: Count) -> None:
 
 def before_rename(name: str, count: Count) -> None:
     """Kill when a file is written beside and not in its place yet."""
-    original = Path.replace
+    original = os.rename
 
-    def killed(path: Path, target: Any) -> Path:
-        if Path(target).name == name and count.is_last():
+    def killed(old: Any, new: Any, **folders: Any) -> None:
+        if new == name and count.is_last():
             die()
-        return original(path, target)
+        original(old, new, **folders)
 
-    setattr(Path, "replace", killed)  # noqa: B010  mypy
+    setattr(os, "rename", killed)  # noqa: B010  mypy
 
 
 def _ask(where: Callable[[Any, str, Count], None]) -> Callable[[Count], None]:

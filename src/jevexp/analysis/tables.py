@@ -11,6 +11,8 @@ from jevexp.analysis.plots.flips import COLUMNS as FLIP_COLUMNS
 from jevexp.analysis.plots.flips import FLIPS, flip_rows
 from jevexp.analysis.plots.plot import Cell
 from jevexp.analysis.statistics.interval import Interval
+from jevexp.errors import InputError
+from jevexp.untrusted.writing import Folder
 
 
 class Table(NamedTuple):
@@ -42,10 +44,14 @@ def write_tables(comparison: Comparison, folder: Path) -> None:
     Text that a spreadsheet would take for a formula begins with an apostrophe.
 
     Raises:
-        OSError: a file cannot be written.
+        InputError: a file cannot be written.
     """
-    for table in TABLES:
-        write_table(folder / table.name, table.columns, table.rows(comparison))
+    try:
+        with Folder.open(folder) as there:
+            for table in TABLES:
+                write_table(there, table.name, table.columns, table.rows(comparison))
+    except OSError as error:
+        raise InputError(f"{error.filename or folder}: {error.strerror}") from error
 
 
 def _runs(comparison: Comparison) -> Iterator[Sequence[Cell]]:

@@ -15,7 +15,7 @@ from jevexp.cli.console import make_console
 from jevexp.cli.identity_view import observed_table
 from jevexp.errors import InputError
 from jevexp.identity import Observed, model_config, observe
-from jevexp.store.files import write_new
+from jevexp.untrusted.writing import Folder, write_durably
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -41,8 +41,7 @@ def main(arguments: Sequence[str]) -> int:
     if option is None:
         console.print(*map(Text, text.split("\n")), sep="\n")
         return 0
-    option.parent.mkdir(parents=True, exist_ok=True)
-    write_new(option, text.encode())
+    _write(option, text)
     console.print(Text(f"written: {option}"))
     console.print(Text(_next(option, given, is_url is not None)))
     return 0
@@ -81,6 +80,14 @@ def _option(name: str, config_dir: Path | None) -> Path:
     if path.exists():
         raise InputError(f"--write {name}: {path} exists already; choose another name")
     return path
+
+
+def _write(option: Path, text: str) -> None:
+    try:
+        with Folder.named(option.parent) as folder, folder.create(option.name) as file:
+            write_durably(file, text.encode())
+    except OSError as error:
+        raise InputError(f"--write: {error.filename or option}: {error.strerror}") from error
 
 
 def _own_folder() -> Path:

@@ -9,6 +9,7 @@ from rich.text import Text
 from jevexp.cli.console import make_console, print_whatever_the_encoding
 from jevexp.errors import InputError
 from jevexp.harness.interrupts import Interrupted
+from jevexp.untrusted.files import RefusedPath
 
 # One file a verb below jevexp.cli; each has a function main(arguments) -> exit status.
 VERBS = (
@@ -44,6 +45,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status: int = importlib.import_module(f"jevexp.cli.{MODULES.get(verb, verb)}").main(rest)
     except InputError as error:
         make_console(stderr=True).print(Text.assemble(("error:", "bold red"), f" {error}"))
+        return 2
+    except RefusedPath as error:
+        refused = InputError(f"{error.filename}: {error.strerror}")
+        make_console(stderr=True).print(Text.assemble(("error:", "bold red"), f" {refused}"))
         return 2
     except Interrupted as signalled:
         return signalled.exit_status

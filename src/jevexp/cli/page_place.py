@@ -27,7 +27,10 @@ def place_of(path: Path, *, option: str, force: bool) -> Place:
             f"{option} {path}: is a run, no place for this page; give a file or folder right "
             f"behind {option}, or put it last"
         )
-    return checked(path if path.suffix == ".html" else path / PAGE, force=force)
+    page = path if path.suffix == ".html" else path / PAGE
+    # A folder that a person names may be a link of theirs.
+    folder = page.parent.resolve() if page.parent.is_symlink() else page.parent
+    return checked(folder / page.name, force=force)
 
 
 def checked(page: Path, *, force: bool) -> Place:

@@ -9,6 +9,7 @@ from pathlib import Path
 import jevexp
 from jevexp.errors import InputError
 from jevexp.settings import Settings
+from jevexp.untrusted.writing import make_folder, make_folders
 
 
 def check_paths(directory: Path, settings: Settings) -> None:
@@ -45,7 +46,8 @@ def make_directory(directory: Path) -> list[Path]:
     """
     made = [path for path in (directory, *directory.parents) if not path.exists()]
     try:
-        directory.mkdir(parents=True)
+        make_folders(directory.parent)
+        make_folder(directory)
     except FileExistsError as error:
         raise InputError(f"{directory}: exists already; every run needs a fresh one") from error
     except OSError as error:

@@ -14,6 +14,7 @@ from jevexp.cli.comparison_note import comparison_note
 from jevexp.core.json import dumps
 from jevexp.tracking import SweepComparison, TrackedRun, Tracker
 from jevexp.tracking.links import run_link
+from jevexp.untrusted.writing import write_new
 
 
 def log_sweep_comparison(
@@ -70,4 +71,4 @@ def _names(
 
 def _write(comparison: Comparison, runs: Sequence[FinishedRun], folder: Path) -> None:
     write_report(comparison, runs, Place(folder / PAGE))
-    (folder / "comparison.json").write_text(dumps(comparison.plain(), indent=2), encoding="utf-8")
+    write_new(folder / "comparison.json", dumps(comparison.plain(), indent=2).encode())

@@ -10,8 +10,8 @@ from jevexp.core.json import dumps
 from jevexp.errors import InputError
 from jevexp.settings import Settings
 from jevexp.settings.base import Usd
-from jevexp.store.files import replace
 from jevexp.untrusted.files import read_document
+from jevexp.untrusted.writing import replace
 
 SWEEP_FILE = "sweep.json"
 

@@ -5,6 +5,8 @@ from pathlib import Path
 from jevexp.analysis.tables import TABLES
 from jevexp.errors import InputError
 from jevexp.store.directory import MANIFEST
+from jevexp.untrusted.files import RefusedPath
+from jevexp.untrusted.writing import Folder
 
 
 def table_folder(path: Path, *, force: bool) -> Path:
@@ -24,7 +26,10 @@ def table_folder(path: Path, *, force: bool) -> Path:
                     f"{path / table.name}: exists; give another folder, or --force to replace it"
                 )
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        # A folder that a person names may be a link of theirs.
+        with Folder.named(path) as folder:
+            return folder.path
+    except RefusedPath as error:
+        raise InputError(f"--csv {path}: {error.filename} {error.strerror}") from error
     except OSError as error:
         raise InputError(f"--csv {path}: cannot be made: {error.strerror}") from error
-    return path

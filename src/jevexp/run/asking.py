@@ -17,7 +17,7 @@ from jevexp.run.planning import Launch, Plan
 from jevexp.settings import Settings
 from jevexp.store import RunDirectory
 from jevexp.store.directory import LEDGER
-from jevexp.store.files import sync_directory
+from jevexp.untrusted.writing import sync_directory
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +93,7 @@ class Attempt:
         # A row is only as durable as the name of its file.
         sync_directory(own.parent)
         if shared and isinstance(place, FilePlace):
-            sync_directory(place.path.parent)
+            sync_directory(place.path.parent.resolve())
         return ledger
 
     def _identify(self, description: dict[str, Any]) -> SessionModel | None:

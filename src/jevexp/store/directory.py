@@ -13,13 +13,22 @@ from jevexp.core.record import Record
 from jevexp.errors import InputError
 from jevexp.store.adoption import AdoptedRecords, Adoption
 from jevexp.store.early import EarlyRecords
-from jevexp.store.files import replace, sync_directory, write_durably, write_new
 from jevexp.store.lock import WriterLock, is_held
 from jevexp.store.manifest import Manifest
 from jevexp.store.pending import Held, Pending
 from jevexp.store.records import lines, read_records, reason
 from jevexp.store.shapes import check_summary
-from jevexp.untrusted.files import read_document
+from jevexp.untrusted.files import RefusedPath, opened, read_document
+from jevexp.untrusted.writing import (
+    Folder,
+    create,
+    make_folders,
+    replace,
+    sync_directory,
+    write_all,
+    write_durably,
+    write_new,
+)
 
 RESULTS = "results.jsonl"
 EARLY = "early.jsonl"
@@ -55,8 +64,8 @@ class RunDirectory:
             InputError: something else is there already; nothing was touched.
         """
         try:
-            path.mkdir(parents=True, exist_ok=True)
-        except (FileExistsError, NotADirectoryError) as error:
+            make_folders(path)
+        except NotADirectoryError as error:
             raise InputError(f"{path}: is a file; every run needs a fresh directory") from error
         if found := sorted({entry.name for entry in path.iterdir()} - LAUNCHER_FILES):
             raise InputError(
@@ -64,14 +73,18 @@ class RunDirectory:
             )
         directory = cls(path)
         try:
-            # Exclusive: of two runs that chose one directory, exactly one goes on.
-            directory.raw.mkdir()
-            directory._results = (path / RESULTS).open("xb", buffering=0)
+            with Folder.open(path) as folder:
+                folder.make_private()
+                # Exclusive: of two runs that chose one directory, exactly one goes on.
+                folder.make(RAW)
+                directory._results = folder.create(RESULTS)
             directory._pending.create()
         except FileExistsError as error:
             raise InputError(
                 f"{path}: another run has just taken it; every run needs a fresh directory"
             ) from error
+        except RefusedPath as error:
+            raise InputError(f"{error.filename}: {error.strerror}") from error
         directory._lock.hold(directory._results)
         sync_directory(path)
         return directory
@@ -141,7 +154,8 @@ class RunDirectory:
             return
         for answer in adoption.answers:
             # A copy: through a hard link, a change in one run would be one in the other.
-            self.raw_file(answer.record.task_id).write_bytes(answer.raw_bytes())
+            with create(self.raw_file(answer.record.task_id)) as file:
+                write_all(file, answer.raw_bytes())
         # One wait for all copies, instead of one for each.
         os.sync()
         self._early.append([answer.record for answer in adoption.answers])
@@ -246,10 +260,10 @@ class RunDirectory:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), self.path / CHECKSUMS)
         # As texts, in the order of paths, which as objects would take several times as much.
         found = (Path(at, name) for at, _, files in os.walk(self.path) for name in files)
-        names = [path.relative_to(self.path).as_posix() for path in found if path.is_file()]
+        names = [path.relative_to(self.path).as_posix() for path in found if _is_file(path)]
         sums = bytearray()
         for name in sorted(names, key=lambda name: name.split("/")):
-            with (self.path / name).open("rb") as file:
+            with opened(self.path / name, follow_links=False) as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
             sums += f"{digest}  {name}\n".encode()
         replace(self.path / CHECKSUMS, bytes(sums))
@@ -261,3 +275,7 @@ class RunDirectory:
 
     def _write_json(self, name: str, value: dict[str, Any]) -> None:
         replace(self.path / name, dumps(value, indent=2).encode() + b"\n")
+
+
+def _is_file(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()

@@ -5,8 +5,8 @@ from io import FileIO
 from pathlib import Path
 
 from jevexp.core.record import Record
-from jevexp.store.files import sync_directory, write_durably
 from jevexp.store.records import lines
+from jevexp.untrusted.writing import create, remove, sync_directory, write_durably
 
 
 class EarlyRecords:
@@ -24,7 +24,7 @@ class EarlyRecords:
     def append(self, records: Sequence[Record]) -> None:
         """Append records and force them to disk."""
         if self._file is None:
-            self._file = self._path.open("xb", buffering=0)
+            self._file = create(self._path)
             sync_directory(self._path.parent)
         write_durably(self._file, lines(records))
 
@@ -32,7 +32,7 @@ class EarlyRecords:
         """Remove the file; harmless where there is none."""
         if self._file is not None:
             self.close()
-            self._path.unlink()
+            remove(self._path)
             sync_directory(self._path.parent)
 
     def close(self) -> None:

@@ -6,6 +6,8 @@ from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 
+from jevexp.untrusted.files import opened
+
 
 class WriterLock:
     """Held by the process that writes a file, for as long as it lives or until `release`."""
@@ -32,11 +34,11 @@ class WriterLock:
 def is_held(path: Path) -> bool:
     """Whether a process on this machine that lives now holds the lock on a file."""
     try:
-        with path.open("rb") as file:
+        with opened(path, follow_links=False) as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     except OSError:
-        # No such file, or a file system without locks: nobody can be seen there.
+        # No such file, something else, or a system without locks: nobody can be seen there.
         return False
     return False

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from jevexp.core.json import dumps, loads
 from jevexp.core.record import Record
 from jevexp.untrusted.files import read_document
+from jevexp.untrusted.writing import create, make_folder, remove, remove_folder, write_all
 
 PENDING = "pending"
 
@@ -37,17 +38,21 @@ class Pending:
         Raises:
             FileExistsError: it is there already.
         """
-        self._folder.mkdir()
+        make_folder(self._folder)
 
     def hold(self, record: Record, raw: str) -> None:
         """Keep an answer until `release`."""
         held = dumps({"record": record.line(), "raw": raw}).encode()
-        self._file(record.task_id).write_bytes(held)
+        path = self._file(record.task_id)
+        # A task that is asked again has another answer.
+        remove(path, missing_ok=True)
+        with create(path) as file:
+            write_all(file, held)
 
     def release(self, records: Iterable[Record]) -> None:
         """Forget answers whose records are durable; harmless where none was held."""
         for record in records:
-            self._file(record.task_id).unlink(missing_ok=True)
+            remove(self._file(record.task_id), missing_ok=True)
 
     def held(self) -> Iterator[Held]:
         """The answers that were held when the process died, in no order.
@@ -67,7 +72,7 @@ class Pending:
     def close(self) -> None:
         """Remove the folder where nothing is held."""
         with suppress(OSError):
-            self._folder.rmdir()
+            remove_folder(self._folder)
 
     def _file(self, task_id: str) -> Path:
         return self._folder / f"{hashlib.sha256(task_id.encode()).hexdigest()}.json"

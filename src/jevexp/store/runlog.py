@@ -4,9 +4,13 @@ import logging
 import time
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from io import BufferedWriter, TextIOWrapper
 from pathlib import Path
 from types import TracebackType
+from typing import TextIO
+
+from jevexp.untrusted.writing import create
 
 LOGGER = logging.getLogger("jevexp")
 
@@ -34,7 +38,7 @@ class _Formatter(logging.Formatter):
         return "\n".join(lines)
 
 
-class _Handler(logging.FileHandler):
+class _Handler(logging.StreamHandler[TextIO]):
     """Writes the log, or loses a line of it.
 
     Where the disk is full the run itself says so, in one line.
@@ -59,7 +63,8 @@ def run_log(path: Path) -> Iterator[None]:
     Raises:
         FileExistsError: the file exists.
     """
-    handler = _Handler(path, mode="x", encoding="utf-8")
+    file = TextIOWrapper(BufferedWriter(create(path)), encoding="utf-8", errors="backslashreplace")
+    handler = _Handler(file)
     formatter = _Formatter("%(asctime)sZ %(levelname)s %(name)s: %(message)s")
     formatter.converter = time.gmtime
     handler.setFormatter(formatter)
@@ -75,3 +80,5 @@ def run_log(path: Path) -> Iterator[None]:
         LOGGER.setLevel(level)
         LOGGER.propagate = propagate
         handler.close()
+        with suppress(OSError):
+            file.close()

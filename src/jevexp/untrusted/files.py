@@ -13,7 +13,7 @@ MAX_LINE_BYTES = 16 << 20
 # A manifest, or one task's request and response: a line and what a provider wraps around it.
 MAX_DOCUMENT_BYTES = 64 << 20
 
-_KINDS = {
+KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a pipe",
     stat.S_IFCHR: "a device",
@@ -23,7 +23,11 @@ _KINDS = {
 }
 
 
-class NotAFile(OSError):
+class RefusedPath(OSError):
+    """A file or folder that is not touched; `strerror` says why, and the way out."""
+
+
+class NotAFile(RefusedPath):
     """Something else than a regular file; `strerror` says what."""
 
 
@@ -112,4 +116,4 @@ def whole_lines(stream: BinaryIO, *, most: int = MAX_LINE_BYTES) -> Iterator[tup
 
 
 def _not_a_file(kind: int, path: Path) -> NotAFile:
-    return NotAFile(0, f"expected a file, found {_KINDS.get(kind, 'none')}", str(path))
+    return NotAFile(0, f"expected a file, found {KINDS.get(kind, 'none')}", str(path))

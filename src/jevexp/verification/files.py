@@ -27,6 +27,8 @@ _KINDS = {
 
 # What is made from a finished run, and can be made again.
 MADE_LATER = ("report.html", "plots/")
+# What a process leaves that is killed while it replaces the page.
+_HALF_WRITTEN = re.compile(r"\.report\.html\.[0-9a-f]{16}")
 
 _LINE = re.compile(rb"([0-9a-f]{64})  ([^\n]+)\n")
 _LONGEST_LINE = 8192
@@ -137,6 +139,8 @@ def check_files(root: Path, tree: Tree) -> Check:
 
 def made_later(name: str) -> bool:
     """Whether a file is one that is made from a finished run, which no checksum covers."""
+    if _HALF_WRITTEN.fullmatch(name):
+        return True
     return any(name == one or (one[-1] == "/" and name.startswith(one)) for one in MADE_LATER)
 
 

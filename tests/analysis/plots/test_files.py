@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from jevexp.analysis.plots.all import NAMES, plots
 from jevexp.analysis.plots.files import write_plot, write_table
 from jevexp.analysis.plots.plot import Cell, Panel, Plot
+from jevexp.untrusted.writing import Folder
 from tests.analysis.made import Compared
 
 
@@ -31,9 +32,9 @@ def test_the_same_plot_gives_the_same_bytes(two_runs: Compared, tmp_path: Path) 
     found = plots(two_runs.comparison)
     assert tuple(found) == NAMES
     for folder in ("first", "again"):
-        (tmp_path / folder).mkdir()
-        for name in ("reliability", "tradeoff"):
-            write_plot(found[name], tmp_path / folder)
+        with Folder.named(tmp_path / folder) as there:
+            for name in ("reliability", "tradeoff"):
+                write_plot(found[name], there)
 
     files = sorted(path.name for path in (tmp_path / "first").iterdir())
     assert files == ["reliability.csv", "reliability.png", "reliability.svg",
@@ -48,7 +49,8 @@ def test_the_same_plot_gives_the_same_bytes(two_runs: Compared, tmp_path: Path) 
 def test_the_data_is_the_comparison_unrounded(five_runs: Compared, tmp_path: Path) -> None:
     comparison = five_runs.comparison
     for plot in plots(comparison).values():
-        write_table(tmp_path / f"{plot.name}.csv", plot.columns, plot.rows)
+        with Folder.open(tmp_path) as folder:
+            write_table(folder, f"{plot.name}.csv", plot.columns, plot.rows)
 
     accuracies = {
         row["label"]: float(row["value"])
@@ -76,7 +78,8 @@ def test_the_data_is_the_comparison_unrounded(five_runs: Compared, tmp_path: Pat
 def test_unknown_is_empty_and_a_formula_is_text(tmp_path: Path) -> None:
     rows: Sequence[Sequence[Cell]] = [("=1+1", None, -0.5), ("-x", True, 0.1 + 0.2)]
 
-    write_table(tmp_path / "t.csv", ("a", "b", "c"), rows)
+    with Folder.open(tmp_path) as folder:
+        write_table(folder, "t.csv", ("a", "b", "c"), rows)
 
     assert (tmp_path / "t.csv").read_bytes() == (
         b"a,b,c\n'=1+1,,-0.5\n'-x,True,0.30000000000000004\n"
@@ -87,6 +90,7 @@ def test_unknown_is_empty_and_a_formula_is_text(tmp_path: Path) -> None:
 def test_any_title_can_be_drawn(title: str, tmp_path: Path) -> None:
     plot = titled("plain")
 
-    write_plot(replace(plot, panels=[replace(plot.panels[0], title=title)]), tmp_path)
+    with Folder.open(tmp_path) as folder:
+        write_plot(replace(plot, panels=[replace(plot.panels[0], title=title)]), folder)
 
     assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")

@@ -14,7 +14,7 @@ from jevexp.analysis.plots.mistakes import COLUMNS as MISTAKE_COLUMNS
 from jevexp.analysis.plots.mistakes import MISTAKES, mistake_rows
 from jevexp.analysis.runs import FinishedRun
 from jevexp.errors import InputError
-from jevexp.store.files import replace
+from jevexp.untrusted.writing import Folder, make_folders
 
 PAGE = "report.html"
 
@@ -52,16 +52,22 @@ def write_report(comparison: Comparison, runs: Sequence[FinishedRun], place: Pla
     found = plots(comparison)
     document = render(comparison, runs, found, data=place.plots.name)
     try:
-        place.plots.mkdir(parents=True, exist_ok=True)
-        for path in place.existing():
-            path.unlink()
-        for plot in found.values():
-            write_plot(plot, place.plots)
-        if comparison.pairs:
-            write_table(place.plots / FLIPS, FLIP_COLUMNS, flip_rows(comparison))
-        else:
-            write_table(place.plots / MISTAKES, MISTAKE_COLUMNS, mistake_rows(comparison))
-        # Last: where the page is, everything that it speaks of is too.
-        replace(place.page, document.encode())
+        make_folders(place.page.parent)
+        with (
+            Folder.open(place.page.parent) as folder,
+            folder.below(place.plots.name) as data,
+        ):
+            old = [(folder if path == place.page else data, path.name) for path in place.files()]
+            # Nothing is removed before everything may be.
+            for there, name in [(there, name) for there, name in old if there.check(name)]:
+                there.remove(name)
+            for plot in found.values():
+                write_plot(plot, data)
+            if comparison.pairs:
+                write_table(data, FLIPS, FLIP_COLUMNS, flip_rows(comparison))
+            else:
+                write_table(data, MISTAKES, MISTAKE_COLUMNS, mistake_rows(comparison))
+            # Last: where the page is, everything that it speaks of is too.
+            folder.replace(place.page.name, document.encode())
     except OSError as error:
         raise InputError(f"{error.filename or place.page}: {error.strerror}") from error

@@ -4,12 +4,11 @@ import csv
 import io
 import warnings
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from jevexp.analysis.plots.figure import plot_figure
 from jevexp.analysis.plots.plot import Cell, Plot
 from jevexp.analysis.plots.style import styled
-from jevexp.store.files import replace
+from jevexp.untrusted.writing import Folder
 
 SUFFIXES = (".svg", ".png", ".csv")
 # Twice the pixels of a screen: sharp in print.
@@ -18,18 +17,20 @@ _PNG_DPI = 144
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
 
-def write_plot(plot: Plot, folder: Path) -> None:
+def write_plot(plot: Plot, folder: Folder) -> None:
     """Write `<name>.svg`, `.png` and `.csv`; the same plot gives the same bytes.
 
     Raises:
         OSError: a file cannot be written.
     """
     for suffix, data in zip(SUFFIXES, _pictures(plot), strict=False):
-        replace(folder / f"{plot.name}{suffix}", data)
-    write_table(folder / f"{plot.name}.csv", plot.columns, plot.rows)
+        folder.replace(f"{plot.name}{suffix}", data)
+    write_table(folder, f"{plot.name}.csv", plot.columns, plot.rows)
 
 
-def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
+def write_table(
+    folder: Folder, name: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]]
+) -> None:
     """Write a CSV file: column names, then the rows; unknown is empty, numbers are unrounded.
 
     Raises:
@@ -39,7 +40,7 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Cell
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(columns)
     writer.writerows([_cell(value) for value in row] for row in rows)
-    replace(path, file.getvalue().encode())
+    folder.replace(name, file.getvalue().encode())
 
 
 def _cell(value: Cell) -> Cell:

@@ -7,7 +7,7 @@ from stat import S_ISDIR
 
 import pytest
 
-from jevexp.store.files import replace, write_durably, write_new
+from jevexp.untrusted.writing import replace, write_durably, write_new
 
 
 def test_a_new_file_is_written_whole(tmp_path: Path) -> None:
@@ -42,14 +42,14 @@ def test_a_replacement_that_fails_leaves_the_old_file(
 ) -> None:
     replace(tmp_path / "a", b"old")
 
-    def fail(*arguments: object) -> None:
+    def fail(*arguments: object, **named: object) -> None:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
         if step == "fsync":
             patch.setattr(os, "fsync", fail)
         else:
-            patch.setattr(Path, "replace", fail)
+            patch.setattr(os, "rename", fail)
         with pytest.raises(OSError, match="No space left"):
             replace(tmp_path / "a", b"new")
     assert (tmp_path / "a").read_bytes() == b"old"
@@ -61,18 +61,18 @@ def test_the_new_content_is_on_disk_before_it_gets_the_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     events: list[str] = []
-    sync, rename = os.fsync, Path.replace
+    sync, rename = os.fsync, os.rename
 
     def synced(file: int) -> None:
         events.append("folder" if S_ISDIR(os.fstat(file).st_mode) else "file")
         sync(file)
 
-    def renamed(path: Path, target: Path) -> Path:
+    def renamed(old: str, new: str, *, src_dir_fd: int, dst_dir_fd: int) -> None:
         events.append("rename")
-        return rename(path, target)
+        rename(old, new, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
 
     monkeypatch.setattr(os, "fsync", synced)
-    monkeypatch.setattr(Path, "replace", renamed)
+    monkeypatch.setattr(os, "rename", renamed)
     replace(tmp_path / "a", b"new")
     assert events == ["file", "rename", "folder"]
 

@@ -1,0 +1,400 @@
+"""Writing into folders that somebody else may have made, or may be changing meanwhile.
+
+Nothing else in jevexp makes, replaces or removes a file. A folder is opened once, without following
+a link, and names are looked up in what was opened: whoever renames it or puts a link in its place
+meanwhile leads nobody elsewhere. What is made is its owner's alone whatever the umask says, unless
+the group was given access.
+"""
+
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from io import FileIO
+from pathlib import Path
+
+from jevexp.untrusted.files import KINDS, NotAFile, RefusedPath
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_NEW = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+# No O_CREAT: whether a file is ours to make is decided by `_NEW`. A pipe would be waited for.
+_OLD = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_TRIES = 100
+_ROOT = 0
+_NOT_INTO = "and nothing is written into it; give another place"
+
+# Whether the group gets access to what is made now; `permissions` sets it.
+_for_group = False
+
+
+@contextmanager
+def permissions(*, group: bool) -> Iterator[None]:
+    """Files that are made meanwhile are their owner's alone, or the group's as well.
+
+    This holds for the whole process, and for libraries and programs that it starts: MLflow and the
+    pinned harness make files too.
+    """
+    global _for_group  # noqa: PLW0603  as much a property of the process as its umask
+    before = _for_group, os.umask(0o007 if group else 0o077)
+    _for_group = group
+    try:
+        yield
+    finally:
+        _for_group = before[0]
+        os.umask(before[1])
+
+
+def is_groups(path: Path) -> bool:
+    """Whether a folder is its group's: writable by it, and handing the group on to what is in it.
+
+    That is how `permissions(group=True)` makes folders, and how a person makes one for a team.
+    """
+    try:
+        return _is_groups(path.stat())
+    except OSError:
+        return False
+
+
+class Folder:
+    """An open folder; use it in a `with` statement.
+
+    Raises:
+        RefusedPath: it is a link, or somebody else's; what is in the way of a file is a link, a
+            pipe, a device, a socket, a folder or somebody else's.
+        OSError: the system refuses.
+    """
+
+    def __init__(self, descriptor: int, path: Path) -> None:
+        self._descriptor = descriptor
+        self.path = path
+
+    @classmethod
+    def open(cls, path: Path) -> "Folder":
+        """Open a folder for writing into it."""
+        return cls._checked(_open_folder(path), path)
+
+    @classmethod
+    def named(cls, path: Path) -> "Folder":
+        """Open a folder that a person named, made if need be; it may be a link of theirs."""
+        make_folders(path)
+        return cls.open(path.resolve())
+
+    def __enter__(self) -> "Folder":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the folder; what was opened in it stays open."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def below(self, name: str) -> "Folder":
+        """Open a folder in this one; it is made if need be."""
+        path = self.path / name
+        with suppress(FileExistsError):
+            self.make(name)
+        return Folder._checked(_open_folder(path, name, self._descriptor), path)
+
+    def make(self, name: str) -> None:
+        """Make a folder in this one.
+
+        Raises:
+            FileExistsError: something of that name is there.
+        """
+        group = self._for_group()
+        with _naming(self.path / name):
+            os.mkdir(name, 0o770 if group else 0o700, dir_fd=self._descriptor)
+            made = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=self._descriptor)
+        try:
+            # The umask may have taken the owner's own rights away.
+            _set_mode(made, 0o2770 if group else 0o700)
+        finally:
+            os.close(made)
+
+    def make_private(self) -> None:
+        """Take from everybody else, or all but the group, what they may do with this folder."""
+        if os.fstat(self._descriptor).st_uid == os.geteuid():
+            _set_mode(self._descriptor, 0o2770 if self._for_group() else 0o700)
+
+    def create(self, name: str) -> FileIO:
+        """Make a file that must not exist yet, and open it for writing, without a buffer.
+
+        Raises:
+            FileExistsError: it exists, if only as a link that leads nowhere.
+        """
+        return self._file(self._make_file(name, os.O_WRONLY), name, "wb")
+
+    def append(self, name: str) -> FileIO:
+        """Open a file for reading and for writing at its end; it is made if need be."""
+        return self._file(self._append(name), name, "ab+")
+
+    def replace(self, name: str, data: bytes) -> None:
+        """Replace a file's content in one step: readers see all of the old or all of the new."""
+        self.check(name)
+        temporary = f".{name[:100]}.{secrets.token_hex(8)}"
+        try:
+            with self.create(temporary) as file:
+                write_durably(file, data)
+            with _naming(self.path / name):
+                os.rename(temporary, name, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+        except BaseException:
+            with suppress(OSError):
+                self.remove(temporary)
+            raise
+        self.sync()
+
+    def remove(self, name: str) -> None:
+        """Remove a name; what a link leads to stays.
+
+        Raises:
+            FileNotFoundError: there is none.
+        """
+        with _naming(self.path / name):
+            os.unlink(name, dir_fd=self._descriptor)
+
+    def remove_folder(self, name: str) -> None:
+        """Remove an empty folder in this one."""
+        with _naming(self.path / name):
+            os.rmdir(name, dir_fd=self._descriptor)
+
+    def sync(self) -> None:
+        """Make the folder's names durable, as fsync does for a file's bytes."""
+        os.fsync(self._descriptor)
+
+    def check(self, name: str) -> bool:
+        """Whether there is a file that may be written; False where there is nothing."""
+        try:
+            status = os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        self._check_file(status, self.path / name)
+        return True
+
+    @classmethod
+    def _checked(cls, descriptor: int, path: Path) -> "Folder":
+        status = os.fstat(descriptor)
+        if not (_is_trusted(status) or _is_groups(status)):
+            os.close(descriptor)
+            owner = user_name(status.st_uid)
+            raise RefusedPath(0, f"is a folder of {owner}, {_NOT_INTO}", str(path))
+        return cls(descriptor, path)
+
+    def _for_group(self) -> bool:
+        return _for_group or _is_groups(os.fstat(self._descriptor))
+
+    def _file(self, descriptor: int, name: str, mode: str) -> FileIO:
+        # Opened by its path only in name, which is what the file is called in messages.
+        return FileIO(str(self.path / name), mode, opener=lambda *_: descriptor)
+
+    def _make_file(self, name: str, access: int) -> int:
+        mode = 0o660 if self._for_group() else 0o600
+        with _naming(self.path / name):
+            descriptor = os.open(name, access | _NEW, mode, dir_fd=self._descriptor)
+        _set_mode(descriptor, mode)
+        return descriptor
+
+    def _append(self, name: str) -> int:
+        # Somebody may remove it each time between the look and the opening, but not for ever.
+        for _ in range(_TRIES):
+            with suppress(FileExistsError):
+                return self._make_file(name, os.O_RDWR | os.O_APPEND)
+            with suppress(FileNotFoundError):
+                # A device is not even opened.
+                self.check(name)
+                with _naming(self.path / name):
+                    descriptor = os.open(
+                        name, os.O_RDWR | os.O_APPEND | _OLD, dir_fd=self._descriptor
+                    )
+                try:
+                    self._check_growing(os.fstat(descriptor), self.path / name)
+                except RefusedPath:
+                    os.close(descriptor)
+                    raise
+                return descriptor
+        raise RefusedPath(0, "comes and goes; who else is at work there?", str(self.path / name))
+
+    def _check_file(self, status: os.stat_result, path: Path) -> None:
+        kind = stat.S_IFMT(status.st_mode)
+        if kind != stat.S_IFREG:
+            found = KINDS.get(kind, "no file")
+            raise NotAFile(0, f"is {found}, {_NOT_INTO}", str(path))
+        if not (_is_trusted(status) or self._for_group()):
+            owner = user_name(status.st_uid)
+            raise RefusedPath(0, f"is a file of {owner}, {_NOT_INTO}", str(path))
+
+    def _check_growing(self, status: os.stat_result, path: Path) -> None:
+        self._check_file(status, path)
+        # Replacing a file leaves its other names alone; writing into it does not.
+        if status.st_nlink > 1:
+            reason = "has a second name (a hard link), whose content would change too; copy it"
+            raise RefusedPath(0, reason, str(path))
+
+
+def make_folders(path: Path) -> None:
+    """Make a folder and those above it, as far as they are missing.
+
+    What is there already is the person's own way to it, and may contain links of theirs; from the
+    first missing name on no link is followed.
+
+    Raises:
+        OSError: it cannot be made, or something else is in its place.
+    """
+    missing: list[str] = []
+    at = path
+    while True:
+        try:
+            descriptor = os.open(at, _FOLDER)
+            break
+        except FileNotFoundError:
+            if at.is_symlink():
+                raise NotAFile(0, "is a link that leads nowhere", str(at)) from None
+            missing.insert(0, at.name)
+            at = at.parent
+        except NotADirectoryError as error:
+            raise NotADirectoryError(error.errno, "is no folder", str(at)) from error
+    # Making a folder beside a stranger's files is harmless: /tmp is root's, a team's is anybody's.
+    folder = Folder(descriptor, at)
+    try:
+        for name in missing:
+            below = folder.below(name)
+            folder.close()
+            folder = below
+    finally:
+        folder.close()
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder in one that is there.
+
+    Raises:
+        FileExistsError: something of that name is there.
+    """
+    with Folder(os.open(path.parent, _FOLDER), path.parent) as folder:
+        folder.make(path.name)
+
+
+def create(path: Path) -> FileIO:
+    """Make a file that must not exist yet, and open it for writing, without a buffer.
+
+    Raises:
+        FileExistsError: it exists; nothing was touched.
+    """
+    with Folder.open(path.parent) as folder:
+        return folder.create(path.name)
+
+
+def append(path: Path) -> FileIO:
+    """Open a file for reading and for writing at its end; it is made if need be."""
+    with Folder.open(path.parent) as folder:
+        return folder.append(path.name)
+
+
+def write_new(path: Path, data: bytes) -> None:
+    """Write a file that must not exist yet, durably.
+
+    Raises:
+        FileExistsError: it exists; nothing was touched.
+    """
+    with create(path) as file:
+        write_durably(file, data)
+
+
+def replace(path: Path, data: bytes) -> None:
+    """Replace a file's content in one step: readers see all of the old or all of the new."""
+    with Folder.open(path.parent) as folder:
+        folder.replace(path.name, data)
+
+
+def remove(path: Path, *, missing_ok: bool = False) -> None:
+    """Remove a file; of a link only the link.
+
+    Raises:
+        FileNotFoundError: there is none, and there has to be one.
+    """
+    try:
+        with Folder.open(path.parent) as folder:
+            folder.remove(path.name)
+    except FileNotFoundError:
+        if not missing_ok:
+            raise
+
+
+def remove_folder(path: Path) -> None:
+    """Remove an empty folder.
+
+    Raises:
+        OSError: it is not empty, or no folder.
+    """
+    with Folder.open(path.parent) as folder:
+        folder.remove_folder(path.name)
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory durable, as fsync does for a file's bytes."""
+    with Folder(_open_folder(path), path) as folder:
+        folder.sync()
+
+
+def write_durably(file: FileIO, data: bytes) -> None:
+    """Write all of `data` and force it to disk.
+
+    The file has no buffer: what a full disk refused would be tried again when it is closed.
+    """
+    write_all(file, data)
+    os.fsync(file.fileno())
+
+
+def write_all(file: FileIO, data: bytes) -> None:
+    """Write all of `data` to a file without a buffer, which may take it in parts."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[file.write(rest) :]
+
+
+def user_name(uid: int) -> str:
+    """A user for a message, by name where the system knows one."""
+    import pwd
+
+    try:
+        return f"user {pwd.getpwuid(uid).pw_name}"
+    except KeyError:
+        return f"user number {uid}"
+
+
+def _open_folder(path: Path, name: str | None = None, above: int | None = None) -> int:
+    try:
+        return os.open(path if name is None else name, _FOLDER | os.O_NOFOLLOW, dir_fd=above)
+    except OSError as error:
+        if path.is_symlink():
+            reason = "is a link, and nothing is written through one; give the folder itself"
+            raise NotAFile(0, reason, str(path)) from error
+        raise type(error)(error.errno, error.strerror, str(path)) from error
+
+
+def _is_trusted(status: os.stat_result) -> bool:
+    """Whether it is ours, or of the one who can do everything anyway."""
+    return status.st_uid in (os.geteuid(), _ROOT)
+
+
+def _is_groups(status: os.stat_result) -> bool:
+    bits = stat.S_ISGID | stat.S_IRWXG
+    return stat.S_ISDIR(status.st_mode) and status.st_mode & bits == bits
+
+
+def _set_mode(descriptor: int, mode: int) -> None:
+    # A file system without permissions has none to give.
+    with suppress(OSError):
+        os.fchmod(descriptor, mode)
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Errors name the whole path; relative to a folder the system knows only the last part."""
+    try:
+        yield
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, str(path)) from error
