@@ -1,22 +1,18 @@
 """One HTTP exchange with a provider: bounded in time and size, never repeated."""
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import httpx
 
-from jevexp.core.json import dumps, loads
-from jevexp.untrusted.addresses import is_loopback
-from jevexp.untrusted.deadline import Deadline
+from jevexp.backends.received import parsed, unreadable
+from jevexp.core.json import dumps
+from jevexp.errors import InputError
+from jevexp.untrusted.http import Bounds, bounded_client
+from jevexp.untrusted.secrets import Secrets
 
 MOST_BYTES = 8 << 20
-# Enough of a body that is not what was expected to see what it was.
-_EXCERPT_BYTES = 2000
-_SHORTEST_SECRET = 8
-# llama-server drops a connection that is idle for 5 s; an older one must not be used again.
-_IDLE_S = 2.0
 
 
 class Failure(Exception):
@@ -75,28 +71,16 @@ class Transport:
         self._request_s = request_s
         self._code_of = code_of
         further = dict(headers or {})
-        # Shorter ones, such as "none" for a server that wants any, occur in honest answers.
-        self._secrets = [
-            spelling.encode()
-            for secret in (key, *further.values())
-            if secret and len(secret) >= _SHORTEST_SECRET
-            # As it is, and as JSON spells it.
-            for spelling in dict.fromkeys((secret, dumps(secret)[1:-1]))
-        ]
+        self._secrets = Secrets([key, *further.values()])
         own = {"Accept": "application/json", "Accept-Encoding": "identity"}
         if key:
             own["Authorization"] = f"Bearer {key}"
-        self._client = httpx.Client(
-            base_url=base_url,
-            headers={**own, **further},
-            timeout=httpx.Timeout(request_s, connect=connect_s),
-            limits=httpx.Limits(keepalive_expiry=_IDLE_S),
-            follow_redirects=False,
-            # A proxy from the environment is for other machines.
-            trust_env=not is_loopback(base_url),
-        )
-        self._deadline = Deadline()
-        self._deadline.bound_client(self._client)
+        self._bounds = Bounds()
+        timeout = httpx.Timeout(request_s, connect=connect_s)
+        try:
+            self._client = bounded_client(self._bounds, base_url, timeout, {**own, **further})
+        except ValueError as error:
+            raise InputError(f"{base_url}: {error}; mend or unset it") from error
 
     def close(self) -> None:
         """Close the connection."""
@@ -112,25 +96,32 @@ class Transport:
 
     def _exchange(self, method: str, path: str, content: bytes | None) -> Reply:
         headers = {"Content-Type": "application/json"} if content is not None else {}
+        bounds = self._bounds.within(self._request_s, MOST_BYTES)
         try:
             with (
-                self._deadline.within(self._request_s),
+                bounds as allowance,
                 self._client.stream(method, path, content=content, headers=headers) as response,
             ):
                 status = response.status_code
+                content_type = response.headers.get("Content-Type")
                 raw, whole = self._read(response)
         except httpx.TimeoutException as error:
             raise Failure("timeout") from error
         except httpx.TransportError as error:
-            raise Failure("connection_failed") from error
-        body = self._parsed(raw) if whole else None
-        shown = body if isinstance(body, dict) else self._excerpt(raw)
+            code = "response_too_large" if allowance.exceeded else "connection_failed"
+            raise Failure(code) from error
+        try:
+            body, repeats_secret = parsed(raw, self._secrets) if whole else (None, False)
+        except ValueError:
+            body, repeats_secret = None, False
+        shown = body if isinstance(body, dict) else unreadable(raw, content_type, self._secrets)
         evidence = {"endpoint": path, "body": shown}
         if not 200 <= status < 300:
             raise Failure(self._code_of(body), status, evidence)
         if not whole:
             raise Failure("response_too_large", status, evidence)
-        if not isinstance(body, dict):
+        # An answer with a part replaced is not the one that was given.
+        if not isinstance(body, dict) or repeats_secret:
             raise Failure("bad_response", status, evidence)
         return Reply(status, body)
 
@@ -141,26 +132,4 @@ class Transport:
             raw += piece
             if len(raw) > MOST_BYTES:
                 return bytes(raw), False
-            if self._deadline.passed:
-                raise httpx.ReadTimeout("the body took too long")
         return bytes(raw), True
-
-    def _parsed(self, raw: bytes) -> Any:
-        """The body as JSON; None where it is none, or where it repeats our key."""
-        try:
-            body = loads(raw)
-            spelled = dumps(body).encode()
-        except ValueError:
-            return None
-        return None if self._holds_secret(spelled) else body
-
-    def _holds_secret(self, data: bytes) -> bool:
-        return any(secret in data for secret in self._secrets)
-
-    def _excerpt(self, raw: bytes) -> str:
-        # Spelled anew where it is JSON, as escapes could hide a secret.
-        with suppress(ValueError):
-            raw = dumps(loads(raw)).encode()
-        for secret in self._secrets:
-            raw = raw.replace(secret, b"[key]")
-        return raw[:_EXCERPT_BYTES].decode(errors="replace")

@@ -12,8 +12,8 @@ from rich.console import Console
 
 from jevexp.errors import InputError
 from jevexp.settings import Dataset, PinnedFile
-from jevexp.untrusted.addresses import check_address, is_loopback
-from jevexp.untrusted.deadline import Deadline
+from jevexp.untrusted.addresses import check_address
+from jevexp.untrusted.http import Bounds, bounded_client
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def download(
     digest = hashlib.sha256()
     size = 0
     try:
-        with _chunks(url, limits) as chunks, _progress(pin, show) as advance:
+        with _chunks(url, pin.bytes, limits) as chunks, _progress(pin, show) as advance:
             for chunk in chunks:
                 size += len(chunk)
                 if size > pin.bytes:
@@ -100,44 +100,30 @@ class _Refused(Exception):
 
 
 @contextmanager
-def _chunks(url: str, limits: Limits) -> Iterator[Iterator[bytes]]:
+def _chunks(url: str, most_bytes: int, limits: Limits) -> Iterator[Iterator[bytes]]:
     """The response's bytes as they come, until the whole takes too long."""
-    deadline = Deadline()
+    bounds = Bounds()
     # Unpacked content would be measured after it has filled the memory.
     headers = {"Accept-Encoding": "identity"}
-    with (
-        _client(url, limits, deadline) as client,
-        deadline.within(limits.total_s),
-        client.stream("GET", url, headers=headers) as response,
-    ):
-        if response.is_redirect:
-            raise _Refused(f"HTTP {response.status_code}, a redirect, which is not followed")
-        if response.status_code != httpx.codes.OK:
-            raise _Refused(f"HTTP {response.status_code}")
-        yield _until(deadline, response.iter_raw(), limits)
-
-
-def _until(deadline: Deadline, chunks: Iterator[bytes], limits: Limits) -> Iterator[bytes]:
-    too_late = _Refused(f"not complete after {limits.total_s:g} s")
-    try:
-        for chunk in chunks:
-            if deadline.passed:
-                raise too_late
-            yield chunk
-    except httpx.TimeoutException as error:
-        raise (too_late if deadline.passed else error) from error
-
-
-def _client(url: str, limits: Limits, deadline: Deadline) -> httpx.Client:
     timeout = httpx.Timeout(limits.silence_s, connect=limits.connect_s)
     try:
-        # A proxy is for other machines, also where NO_PROXY forgot to say so.
-        client = httpx.Client(timeout=timeout, trust_env=not is_loopback(url))
-    except (ValueError, ImportError, OSError, httpx.InvalidURL) as error:
-        # The environment names a proxy or certificates that httpx cannot use.
-        raise _Refused(f"no HTTP client: {_line(error)}") from error
-    deadline.bound_client(client)
-    return client
+        client = bounded_client(bounds, url, timeout, headers)
+    except ValueError as error:
+        raise _Refused(f"no HTTP client: {error}") from error
+    with client, bounds.within(limits.total_s, most_bytes) as allowance:
+        try:
+            with client.stream("GET", url) as response:
+                if response.is_redirect:
+                    raise _Refused(
+                        f"HTTP {response.status_code}, a redirect, which is not followed"
+                    )
+                if response.status_code != httpx.codes.OK:
+                    raise _Refused(f"HTTP {response.status_code}")
+                yield response.iter_raw()
+        except httpx.TimeoutException as error:
+            if allowance.passed:
+                raise _Refused(f"not complete after {limits.total_s:g} s") from error
+            raise
 
 
 def _cause(error: Exception, limits: Limits) -> str:

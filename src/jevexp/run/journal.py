@@ -4,7 +4,6 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from jevexp.backends.proxy import named_proxy
 from jevexp.core.identity import Fingerprint, IdentityReport
 from jevexp.core.record import Record
 from jevexp.datasets import LoadedDataset
@@ -22,6 +21,7 @@ from jevexp.store.manifest import (
     Resumed,
     RunStatus,
 )
+from jevexp.untrusted.proxies import named_proxy
 
 
 @dataclass(frozen=True, slots=True)

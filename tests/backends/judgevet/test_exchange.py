@@ -8,8 +8,9 @@ import pytest
 
 from jevexp.backends.judgevet import exchange
 from jevexp.backends.judgevet.exchange import OneShot
-from jevexp.backends.proxy import proxy_for
 from jevexp.core.decision import Request
+from jevexp.untrusted.proxies import proxy_for
+from jevexp.untrusted.secrets import Secrets
 from tests.backends.judgevet.conftest import Open
 from tests.support.raw_server import dripping, raw_server
 from tests.support.scripted_llama import Answer, scripted_llama
@@ -49,7 +50,8 @@ def test_both_directions_are_kept() -> None:
             assert client.post("/x", json={"a": 1}).json() == {"model": "m", "größe": 1}
     (kept,) = transport.exchanges
     assert kept.sent_json() == {"endpoint": "/x", "body": {"a": 1}}
-    assert kept.received_json() == {"endpoint": "/x", "body": {"model": "m", "größe": 1}}
+    whole = {"endpoint": "/x", "body": {"model": "m", "größe": 1}}
+    assert kept.received_json(Secrets([])) == (whole, False)
     assert (kept.status, kept.model, kept.failure) == (200, "m", None)
 
 

@@ -38,7 +38,7 @@ def test_a_body_that_repeats_it_is_withheld(
         decision = backend.decide(REQUEST)
         assert server.seen[-1].headers["Authorization"] == f"Bearer {KEY}"
     assert not decision.ok
-    assert decision.response == {"withheld": "it repeats the key"}
+    assert decision.error in {"bad_response", "http_error", "bad_answer_id"}
     for spelling in (KEY, KEY.replace("\\", "\\\\"), KEY.replace('"', '\\"')):
         assert spelling not in repr(decision)
 

@@ -13,9 +13,7 @@ from jevexp.backends.judgevet.exchange import Exchange
 from jevexp.backends.judgevet.failures import failure_of
 from jevexp.backends.judgevet.providers import Provider
 from jevexp.core.decision import Decision, Request
-from jevexp.core.json import dumps
-
-_SHORTEST_SECRET = 8
+from jevexp.untrusted.secrets import Secrets
 
 
 class Decider:
@@ -25,8 +23,7 @@ class Decider:
         self._provider = provider
         transport = provider.transport
         self._exchanges = transport.exchanges if transport is not None else []
-        # Shorter ones, such as "none", occur in honest answers.
-        self._key = key if key and len(key) >= _SHORTEST_SECRET else None
+        self._secrets = Secrets([key])
 
     def decide(self, request: Request) -> Decision:
         """Ask once; every declared error of judgevet's is a decision that is not ok."""
@@ -60,8 +57,8 @@ class Decider:
             # What a server sends can make the packages raise anything; what came is kept.
             return self._failure(request, "bad_response", self._status(), error)
         model = self._answered_by(response)
-        kept = self._received(response)
-        if self._repeats_key([model, kept]):
+        kept, repeats_key = self._received(response)
+        if repeats_key or self._secrets.occur_in(model):
             return self._failure(request, "bad_response", self._status(), None)
         receipts = (getattr(response, "receipts", None) or {}).get("decision")
         return Decision(
@@ -76,14 +73,14 @@ class Decider:
         )
 
     def _failure(self, request: Request, code: str, status: int | None, response: Any) -> Decision:
-        kept = self._received(response)
+        kept, _ = self._received(response)
         return Decision(
             ok=False,
             model=self._asked(request),
             error=code,
             status_code=status,
             request=self._sent(request),
-            response={"withheld": "it repeats the key"} if self._repeats_key(kept) else kept,
+            response=kept,
         )
 
     def _asked(self, request: Request) -> str:
@@ -110,23 +107,21 @@ class Decider:
         exchange = self._telling
         return request.wire() | ({"sent": exchange.sent_json()} if exchange is not None else {})
 
-    def _received(self, response: Any) -> dict[str, Any] | None:
-        """The provider's response, and the body that it was made from, as far as there are any."""
+    def _received(self, response: Any) -> tuple[dict[str, Any] | None, bool]:
+        """The provider's response, and the body that it was made from, as far as there are any.
+
+        And whether the key was in there, which is replaced.
+        """
         exchange = self._telling
         kept: dict[str, Any] = {}
         if isinstance(response, Exception):
             kept = {"raised": type(response).__name__}
         elif response is not None:
             kept = response_json(response)
+        shown: dict[str, Any] = self._secrets.without(kept)
+        repeats_key = shown != kept
         if exchange is not None:
-            kept |= exchange.received_json()
-        return kept or None
-
-    def _repeats_key(self, value: Any) -> bool:
-        if self._key is None:
-            return False
-        text = dumps(value).encode()
-        # Evidence of a long body ends somewhere, which may be within the key.
-        raw = self._telling.received if self._telling is not None else b""
-        spellings = (self._key.encode(), dumps(self._key)[1:-1].encode())
-        return any(spelling in where for spelling in spellings for where in (text, raw))
+            body, body_repeats_key = exchange.received_json(self._secrets)
+            shown |= body
+            repeats_key = repeats_key or body_repeats_key
+        return shown or None, repeats_key

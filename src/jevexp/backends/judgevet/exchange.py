@@ -4,15 +4,18 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any
 
-from jevexp.backends.proxy import proxy_for
+from jevexp.backends.received import parsed, unreadable
 from jevexp.core.json import loads
-from jevexp.untrusted.deadline import Deadline
+from jevexp.errors import InputError
+from jevexp.untrusted.http import BoundedTransport, Bounds
+from jevexp.untrusted.secrets import Secrets
 
 # A llama.cpp server lists its whole vocabulary for typevet: 30 MB for Gemma's.
 _MOST_BYTES = 64 << 20
-# Longer bodies are in evidence by their beginning and their hash.
+# Longer bodies are in evidence by their length and their hash.
 _MOST_KEPT = 64 << 10
-_EXCERPT_BYTES = 2000
+# We sent no key in a body.
+_NO_SECRETS = Secrets([])
 
 
 @dataclass(slots=True)
@@ -23,11 +26,13 @@ class Exchange:
     sent: bytes
     status: int | None = None
     received: bytes = b""
+    content_type: str | None = None
     failure: str | None = None
 
     def sent_json(self) -> dict[str, Any]:
         """What was sent, as evidence."""
-        return {"endpoint": self.endpoint, "body": _kept(self.sent)}
+        body, _ = _kept(self.sent, "application/json", _NO_SECRETS)
+        return {"endpoint": self.endpoint, "body": body}
 
     @property
     def model(self) -> str | None:
@@ -39,9 +44,10 @@ class Exchange:
         named = body.get("model") if isinstance(body, dict) else None
         return named if isinstance(named, str) and named else None
 
-    def received_json(self) -> dict[str, Any]:
-        """What came back, as evidence."""
-        return {"endpoint": self.endpoint, "body": _kept(self.received)}
+    def received_json(self, secrets: Secrets) -> tuple[dict[str, Any], bool]:
+        """What came back, as evidence, and whether a secret was replaced in it."""
+        body, repeats_secret = _kept(self.received, self.content_type, secrets)
+        return {"endpoint": self.endpoint, "body": body}, repeats_secret
 
 
 class OneShot:
@@ -59,9 +65,11 @@ class OneShot:
     def __init__(self, package: Any, base_url: str, request_s: float) -> None:
         self._package = package
         self._request_s = request_s
-        self._inner = package.HTTPTransport(proxy=proxy_for(base_url))
-        self._deadline = Deadline()
-        self._deadline.bound_transports([self._inner])
+        self._bounds = Bounds()
+        try:
+            self._inner = BoundedTransport(self._bounds, base_url, package)
+        except ValueError as error:
+            raise InputError(f"{base_url}: {error}; mend or unset it") from error
         self.exchanges: list[Exchange] = []
 
     def handle_request(self, request: Any) -> Any:
@@ -71,9 +79,10 @@ class OneShot:
         self.exchanges.append(exchange)
         request.headers["Accept-Encoding"] = "identity"
         try:
-            with self._deadline.within(self._request_s):
+            with self._bounds.within(self._request_s, _MOST_BYTES) as allowance:
                 response = self._inner.handle_request(request)
                 exchange.status = response.status_code
+                exchange.content_type = response.headers.get("Content-Type")
                 self._read(response, exchange)
         except package.TimeoutException:
             exchange.failure = "timeout"
@@ -83,7 +92,8 @@ class OneShot:
             # typevet sends a request again after this error, and after no other.
             raise package.ReadError(str(error), request=request) from error
         except package.TransportError:
-            exchange.failure = exchange.failure or "connection_failed"
+            code = "response_too_large" if allowance.exceeded else "connection_failed"
+            exchange.failure = exchange.failure or code
             raise
         return package.Response(
             response.status_code,
@@ -114,22 +124,19 @@ class OneShot:
                 if len(body) > _MOST_BYTES:
                     exchange.failure = "response_too_large"
                     raise self._package.ReadError("the body is too large")
-                if self._deadline.passed:
-                    raise self._package.ReadTimeout("the body took too long")
         finally:
             exchange.received = bytes(body)
             response.close()
 
 
-def _kept(raw: bytes) -> Any:
-    """A body as evidence: JSON where it is some, and not all of it where it is long."""
+def _kept(raw: bytes, content_type: str | None, secrets: Secrets) -> tuple[Any, bool]:
+    """A body as evidence, and whether a secret was replaced in it."""
     if len(raw) > _MOST_KEPT:
-        return {
-            "bytes": len(raw),
-            "sha256": hashlib.sha256(raw).hexdigest(),
-            "beginning": raw[:_EXCERPT_BYTES].decode(errors="replace"),
-        }
+        kept: dict[str, Any] = {"bytes": len(raw), "sha256": hashlib.sha256(raw).hexdigest()}
+        if not secrets.in_use:
+            kept["beginning"] = unreadable(raw, content_type, secrets)
+        return kept, False
     try:
-        return loads(raw)
+        return parsed(raw, secrets)
     except ValueError:
-        return raw[:_EXCERPT_BYTES].decode(errors="replace")
+        return unreadable(raw, content_type, secrets), False

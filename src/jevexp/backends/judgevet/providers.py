@@ -13,6 +13,7 @@ from jevexp.backends.judgevet.exchange import OneShot
 from jevexp.backends.named_code import find_callable
 from jevexp.errors import InputError
 from jevexp.settings import JudgevetBackend
+from jevexp.untrusted.secrets import Secrets
 
 _REASONS = {
     "connection_failed": "no server answers there",
@@ -105,8 +106,10 @@ def _session(
             f"backend.base_url: {settings.base_url} is not usable: {reason}"
         ) from error
     except ValueError as error:
-        # typevet's own words: it names variables and templates, and shows no value.
-        raise InputError(f"backend.typevet: {' '.join(str(error).split())}") from error
+        # typevet's own words, in which a server's may be.
+        secrets = Secrets(variables[name] for name in variables if name.endswith("API_KEY"))
+        words = secrets.without(" ".join(str(error).split()))
+        raise InputError(f"backend.typevet: {words}") from error
     try:
         yield session
     finally:

@@ -1,4 +1,4 @@
-"""Which proxy of the environment stands between us and a provider."""
+"""Which proxy of the environment stands between us and a server."""
 
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass

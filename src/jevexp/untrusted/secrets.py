@@ -1,0 +1,116 @@
+"""Keys that are in use, found again in what strangers say, however it is spelled."""
+
+import html
+import re
+import unicodedata
+from base64 import b64encode
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Any
+from urllib.parse import unquote
+
+# Shorter ones, such as "none" for a server that wants any, occur in honest answers.
+_SHORTEST = 8
+_MOST_PIECES = 4
+# Escapes may be escaped again.
+_MOST_LAYERS = 3
+_MARK = "[key]"
+_ESCAPE = re.compile(r"\\u\{?([0-9a-fA-F]{2,6})\}?|\\x([0-9a-fA-F]{2})|\\([0-7]{3})|\\(.)", re.S)
+# Joins what was put between the letters.
+_FILLING = re.compile(r"[\s\x00-\x1f\x7f\u00ad\u200b-\u200f\u2060\ufeff]+")
+
+
+class Secrets:
+    """The secrets of one connection.
+
+    A secret is looked for in up to four pieces, so that one with a letter changed or left out, cut
+    short, or spread over several fields is seen as well.
+
+    Args:
+        values: the secrets; None and empty ones are none.
+    """
+
+    def __init__(self, values: Iterable[str | None]) -> None:
+        self._values = [value for value in values if value]
+        self._long = [value for value in self._values if len(value) >= _SHORTEST]
+        self._pieces = {_plain(piece) for value in self._long for piece in _cut(value)}
+        # These stand for several letters each, so that a piece is cut at other places.
+        self._packed = {form for value in self._long for form in _packed(value)}
+
+    @property
+    def in_use(self) -> bool:
+        """Whether there is any secret that a stranger could repeat."""
+        return bool(self._values)
+
+    def occur_in(self, text: str) -> bool:
+        """Whether a text repeats a secret or most of it: escaped, encoded, in other case."""
+        # Decoding makes a text shorter, unless it is made of compatibility characters.
+        if not self._pieces or (len(text) < _SHORTEST and text.isascii()):
+            return False
+        if any(form in text for form in self._packed):
+            return True
+        for _ in range(_MOST_LAYERS + 1):
+            plain = _plain(text)
+            if any(piece in plain for piece in self._pieces):
+                return True
+            decoded = _ESCAPE.sub(_character, unquote(html.unescape(text)))
+            if decoded == text:
+                return False
+            text = decoded
+        return False
+
+    def without(self, value: Any) -> Any:
+        """Plain JSON in which every string that repeats a secret, keys too, is replaced."""
+        if isinstance(value, str):
+            return self._without(value)
+        if type(value) is int:
+            return _MARK if self.occur_in(str(value)) else value
+        if isinstance(value, list):
+            return [self.without(part) for part in value]
+        if isinstance(value, dict):
+            kept: dict[str, Any] = {}
+            for key, part in value.items():
+                name = self.without(key)
+                while name in kept:
+                    name += "'"
+                kept[name] = self.without(part)
+            return kept
+        return value
+
+    def _without(self, text: str) -> str:
+        if not self.occur_in(text):
+            return text
+        for value in self._long:
+            text = text.replace(value, _MARK)
+        # What is left of the text is shown where nothing else of the secret is in it.
+        return _MARK if self.occur_in(text) else text
+
+
+def _cut(secret: str) -> list[str]:
+    """The secret in pieces of at least eight letters."""
+    count = min(_MOST_PIECES, len(secret) // _SHORTEST)
+    ends = [len(secret) * index // count for index in range(count + 1)]
+    return [secret[start:end] for start, end in pairwise(ends)]
+
+
+def _packed(secret: str) -> Iterable[str]:
+    """The middle of the secret in hexadecimal and, at each of three offsets, in Base64."""
+    data = secret.encode()
+    yield data.hex()
+    yield data.hex().upper()
+    for offset in range(3):
+        # Without the letters that also depend on what stands before and after.
+        spelled = b64encode(b"\0" * offset + data).decode().rstrip("=")[2 * offset and 4 : -2]
+        yield from {spelled, spelled.replace("+", "-").replace("/", "_")}
+
+
+def _plain(text: str) -> str:
+    return _FILLING.sub("", unicodedata.normalize("NFKC", text)).casefold()
+
+
+def _character(escape: re.Match[str]) -> str:
+    code, byte, octal, letter = escape.groups()
+    if letter is not None:
+        return letter
+    number = int(octal, 8) if octal else int(code or byte, 16)
+    return chr(number) if number < 0x110000 else ""
