@@ -104,7 +104,7 @@ def prepare(folder: Path, case: Case) -> list[Path]:
         template = json.loads(results.read_text())
         records = list(answers(tasks, template, seed))
         results.write_text("".join(json.dumps(record.line()) + "\n" for record in records))
-        path.with_name("summary.json").write_text(json.dumps(summarize(tasks, records)))
+        path.with_name("summary.json").write_text(json.dumps(summarize(tasks, records).plain()))
     return [path.parent for path in runs]
 
 

@@ -10,10 +10,10 @@ from jevexp.analysis.comparison import PairResult
 from jevexp.analysis.metric import Metric, Options
 from jevexp.analysis.runs import FinishedRun, read_run
 from jevexp.analysis.statistics.verdict import Verdict
-from jevexp.harness import summarize
 from jevexp.store import RunDirectory
 from tests.analysis.made import counts, finished, grouped_tasks
 from tests.support.runs import make_run, noul_tasks
+from tests.support.summaries import summarize
 
 QUICK = Options(draws=500)
 TASKS = noul_tasks(40)

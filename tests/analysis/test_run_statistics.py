@@ -9,10 +9,10 @@ from jevexp.analysis.compare import compare, describe
 from jevexp.analysis.metric import Options
 from jevexp.analysis.runs import read_run
 from jevexp.analysis.statistics.proportions import wilson
-from jevexp.harness import summarize
 from jevexp.store import RunDirectory
 from tests.analysis.made import counts, finished, grouped_tasks
 from tests.support.runs import make_run, manifest, noul_tasks
+from tests.support.summaries import summarize
 
 QUICK = Options(draws=500)
 TASKS = noul_tasks(40)

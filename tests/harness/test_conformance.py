@@ -15,8 +15,9 @@ import pytest
 from jevexp.core.decision import Decision, ProbsSource, Request
 from jevexp.core.record import Record
 from jevexp.core.task import Task
-from jevexp.harness import FileLedger, Runner, RunOutcome, StopReason, Tariff, summarize
+from jevexp.harness import FileLedger, Runner, RunOutcome, StopReason, Tariff
 from jevexp.store import RunDirectory
+from tests.support.summaries import summarize
 
 VECTORS = Path(__file__).parents[1] / "conformance"
 SCENARIOS: list[dict[str, Any]] = json.loads((VECTORS / "scenarios.json").read_text())["scenarios"]

@@ -14,7 +14,7 @@ import pytest
 
 from jevexp.core.record import Record
 from jevexp.core.task import Task
-from jevexp.harness import summarize
+from tests.support.summaries import summarize
 
 SHARED = Path(os.environ.get("JEVEXP_SHARED") or Path(__file__).parents[3] / "shared")
 PUBLISHED = SHARED / "published"

@@ -13,6 +13,7 @@ import pytest
 
 from jevexp.core.json import dumps
 from jevexp.core.record import Record
+from jevexp.core.summary import Summary
 from jevexp.errors import InputError
 from jevexp.harness import summarize
 from jevexp.store import RunDirectory
@@ -330,7 +331,7 @@ def test_the_seal_covers_every_file_and_sha256sum_agrees(run: RunDirectory) -> N
     run.write_raw("t0", "{}")
     (run.raw / "checksums.sha256").write_text("not the seal")
     write_results(run, *RECORDS)
-    run.write_summary({"n": 1})
+    run.write_summary(summarize([], []))
     run.seal()
     sealed = (run.path / "checksums.sha256").read_text().splitlines()
     files = {
@@ -361,23 +362,33 @@ def test_a_sealed_run_is_not_sealed_again(run: RunDirectory) -> None:
 
 def test_a_summary_is_read_as_it_was_written(run: RunDirectory) -> None:
     assert run.read_summary() is None
-    summary = summarize([], []) | {"größe": [1.5, None]}
+    fields = summarize([], []).plain() | {"größe": [1.5, None]}
+    summary = Summary.model_validate(fields)
     run.write_summary(summary)
     assert run.read_summary() == summary
+    assert json.loads((run.path / "summary.json").read_text()) == fields
 
 
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
         ({"accuracy": "high"}, "accuracy: Input should be a valid number"),
-        ({"latency": {"p50_s": 1.0}}, "latency.p95_s: Field required"),
+        ({"latency": {"n": 1, "p50_s": 1.0}}, "latency.p95_s: Field required"),
         ({"per_family": {"f": {}}}, "per_family.f.n_planned: Field required"),
         (
             {"paraphrase_consistency": {"pairs": 1}},
             "paraphrase_consistency.both_valid: Field required",
         ),
         (
-            {"paraphrase_consistency": {"pairs": 1, "both_valid": 1, "agree": 2}},
+            {
+                "paraphrase_consistency": {
+                    "pairs": 1,
+                    "both_valid": 1,
+                    "agree": 2,
+                    "agreement": 2.0,
+                    "both_correct_rate_all_pairs": None,
+                }
+            },
             "paraphrase_consistency: Value error, more pairs agree than there are",
         ),
     ],
@@ -385,7 +396,8 @@ def test_a_summary_is_read_as_it_was_written(run: RunDirectory) -> None:
 def test_a_summary_has_what_everybody_reads(
     run: RunDirectory, changed: dict[str, Any], reason: str
 ) -> None:
-    run.write_summary(summarize([], []) | changed)
+    fields = summarize([], []).plain() | changed
+    (run.path / "summary.json").write_text(json.dumps(fields))
     with pytest.raises(InputError) as raised:
         run.read_summary()
     assert str(raised.value) == f"{run.path}/summary.json: not a summary: {reason}"

@@ -81,7 +81,7 @@ def check_consistent(run: Run) -> None:
     manifest = run.manifest
     records = run.records
     assert manifest == run.outcome.manifest
-    assert run.summary == run.outcome.summary
+    assert run.summary == run.outcome.summary.plain()
     assert manifest.finished is not None
     assert manifest.finished >= manifest.started
     assert manifest.counts.requested == 3
@@ -259,7 +259,7 @@ def test_the_manifest_names_dataset_config_and_software(
     assert manifest.dataset.dataset_hash == settings().dataset.dataset_hash
     assert manifest.dataset.n_tasks == 48
     assert manifest.model.requested == "fake"
-    assert manifest.harness["commit"] == "bb05a335bc809e61b20c0f745d25499a82b326fc"
+    assert manifest.harness.commit == "bb05a335bc809e61b20c0f745d25499a82b326fc"
     assert manifest.software.packages["pydantic"]
     assert manifest.run == "run"
     assert manifest.ledger.path == str(run.path / "ledger.jsonl")

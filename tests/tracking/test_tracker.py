@@ -58,17 +58,17 @@ def test_the_numbers_of_the_summary_become_metrics(
     assert metrics == {
         "accuracy": 0.75,
         "macro_accuracy": 0.75,
-        "brier_mean": summary["brier_mean"],
-        "ece": summary["ece"]["ece"],
+        "brier_mean": summary.brier_mean,
+        "ece": summary.number("ece"),
         "coverage": 1.0,
         "schema_validity": 1.0,
         "latency/p50_s": 0.25,
         "latency/p95_s": 0.25,
         "charged_usd": 0.08,
         "family/policy/accuracy": 1.0,
-        "family/policy/brier_mean": summary["per_family"]["policy"]["brier_mean"],
+        "family/policy/brier_mean": summary.per_family["policy"].brier_mean,
         "family/routing/accuracy": 0.5,
-        "family/routing/brier_mean": summary["per_family"]["routing"]["brier_mean"],
+        "family/routing/brier_mean": summary.per_family["routing"].brier_mean,
     }
 
 

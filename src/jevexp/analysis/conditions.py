@@ -104,7 +104,7 @@ def _fingerprint(run: FinishedRun) -> str:
 
 
 def _harness(run: FinishedRun) -> str:
-    return str(run.manifest.harness["name"])
+    return run.manifest.harness.name
 
 
 def _readouts(run: FinishedRun) -> str:
@@ -112,7 +112,7 @@ def _readouts(run: FinishedRun) -> str:
 
 
 def _described(run: FinishedRun, key: str) -> Any:
-    return _object(run.manifest.backend.get("description")).get(key)
+    return run.manifest.backend.description.get(key)
 
 
 def _prompt_caching(run: FinishedRun) -> Any:

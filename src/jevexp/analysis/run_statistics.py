@@ -74,23 +74,20 @@ class RunSample:
         costs = [record.cost_usd for record in records if record.cost_usd is not None]
         cost = math.fsum(costs) if costs and len(costs) == len(records) else None
         requested = manifest.counts.requested
-        stored = run.summary or {}
         size = known(manifest, "weights.bytes") or known(manifest, "tensor_bytes")
-        claims = manifest.model.declared.get("quantization")
-        quantization = claims.get("label") if isinstance(claims, dict) else None
         return RunStatistics(
             path=str(run.path),
             run=manifest.run,
             label=label,
-            model=str(manifest.model.declared["name"]),
+            model=manifest.model.declared.name,
             alias=manifest.model.requested,
-            backend=str(manifest.backend["name"]),
-            quantization=text_of(quantization),
+            backend=manifest.backend.name,
+            quantization=manifest.model.declared.quantization.label,
             ftype=text_of(known(manifest, "quantization.ftype")),
             weights_bytes=size if type(size) is int and size > 0 else None,
             status=manifest.status.value,
             started=manifest.started,
-            harness=str(manifest.harness["name"]),
+            harness=manifest.harness.name,
             readouts=run.readouts,
             concurrency=manifest.concurrency,
             settings=settings,
@@ -103,11 +100,10 @@ class RunSample:
             coverage=len(records) / requested if requested else 0.0,
             accuracy=self._accuracy(self._judged),
             accuracy_independent=self._accuracy_independent(),
-            brier=self._mean(answers.brier, sums[:, 0:2]) or _stored(stored.get("brier_mean"), run),
+            brier=self._mean(answers.brier, sums[:, 0:2]) or _stored("brier_mean", run),
             ece=self._ece(sums[:, 4:]),
             bins=self._bins(),
-            mae=self._mean(answers.level_error, sums[:, 2:4])
-            or _stored(stored.get("ordinal_mae"), run),
+            mae=self._mean(answers.level_error, sums[:, 2:4]) or _stored("ordinal_mae", run),
             families=self._families(),
             latency=self._latency(),
             paraphrases=self._paraphrases(),
@@ -214,21 +210,23 @@ class RunSample:
         return wilson(correct, n, level=self._level) if n else None
 
     def _paraphrases(self) -> Paraphrases | None:
-        found = (self._run.summary or {}).get("paraphrase_consistency")
-        if not found or not found["pairs"]:
+        summary = self._run.summary
+        pairs = summary.paraphrase_consistency if summary else None
+        if not pairs or not pairs.pairs:
             return None
-        both, agree = found["both_valid"], found["agree"]
+        both, agree = pairs.both_valid, pairs.agree
         agreement = (
             Estimate(agree / both, wilson(agree, both, level=self._level), both, both)
             if both
             else None
         )
-        return Paraphrases(found["pairs"], both, agree, agreement)
+        return Paraphrases(pairs.pairs, both, agree, agreement)
 
 
-def _stored(value: float | None, run: FinishedRun) -> Estimate | None:
+def _stored(name: str, run: FinishedRun) -> Estimate | None:
     """What the run's own summary says, where the tasks are not here to resample it."""
-    if value is None:
+    value = run.summary.number(name) if run.summary else None
+    if run.summary is None or value is None:
         return None
-    n = (run.summary or {})["calibration_n"]
+    n = run.summary.calibration_n
     return Estimate(value, None, n, n)

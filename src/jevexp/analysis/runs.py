@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from sys import intern
-from typing import Any, Self
+from typing import Self
 
 from jevexp.core.record import Record
+from jevexp.core.summary import Summary
 from jevexp.core.task import Task
 from jevexp.errors import InputError
 from jevexp.harness import summarize
@@ -63,7 +64,7 @@ class FinishedRun:
     manifest: Manifest
     records: dict[str, Answer]
     tasks: dict[str, Task] | None
-    summary: dict[str, Any] | None
+    summary: Summary | None
 
     @property
     def readouts(self) -> list[str]:

@@ -19,7 +19,7 @@ def labels(runs: Sequence[FinishedRun]) -> list[str]:
     What differs are the overrides, as in `fake accuracy=0.9`; where they do not tell the runs
     apart, or are too long, the runs are numbered.
     """
-    found = [str(run.manifest.model.declared["name"]) for run in runs]
+    found = [run.manifest.model.declared.name for run in runs]
     same: dict[str, list[int]] = {}
     for index, name in enumerate(found):
         same.setdefault(name, []).append(index)

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rich import box
 from rich.table import Table
@@ -11,6 +11,7 @@ from rich.text import Text
 
 from jevexp.cli import tables
 from jevexp.cli.console import make_console
+from jevexp.core.summary import Summary
 from jevexp.errors import InputError
 from jevexp.store import Manifest, RunDirectory, RunStatus
 from jevexp.store.directory import MANIFEST
@@ -27,7 +28,7 @@ class Listed(NamedTuple):
 
     directory: RunDirectory
     manifest: Manifest
-    summary: dict[str, Any] | None
+    summary: Summary | None
 
 
 def main(argv: Sequence[str]) -> int:
@@ -87,7 +88,7 @@ def _matches(manifest: Manifest, arguments: argparse.Namespace) -> bool:
     return (
         arguments.status in (None, manifest.status)
         and arguments.dataset in (None, manifest.dataset.name)
-        and arguments.model in (None, model.requested, model.declared["name"])
+        and arguments.model in (None, model.requested, model.declared.name)
     )
 
 
@@ -108,8 +109,7 @@ def _table(outputs: Path, runs: Sequence[Listed]) -> Table:
     return table
 
 
-def _headline(summary: dict[str, Any] | None) -> list[str]:
+def _headline(summary: Summary | None) -> list[str]:
     if summary is None:
         return [""] * 3
-    found = (summary["accuracy"], summary["brier_mean"], summary["latency"]["p50_s"])
-    return [tables.number(value) for value in found]
+    return [tables.number(summary.number(name)) for name in ("accuracy", "brier_mean", "p50_s")]

@@ -3,7 +3,6 @@
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -11,6 +10,7 @@ from rich.text import Text
 from jevexp.analysis.runs import read_records
 from jevexp.cli import tables
 from jevexp.cli.console import make_console, print_json
+from jevexp.core.summary import Summary
 from jevexp.core.task import Task
 from jevexp.datasets import load_dataset
 from jevexp.errors import InputError
@@ -40,7 +40,7 @@ def main(argv: Sequence[str]) -> int:
     except ValueError as error:
         raise InputError(f"{directory.path}: the results do not fit the tasks: {error}") from error
     if arguments.json:
-        print_json(summary)
+        print_json(summary.plain())
     else:
         make_console().print(tables.results(manifest, summary))
     # With --json, standard output is the summary alone.
@@ -67,7 +67,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _harness(arguments: argparse.Namespace, manifest: Manifest) -> Harness:
     # Only a person names a folder to run code from; the manifest may be anybody's.
-    name = arguments.harness or manifest.harness["name"]
+    name = arguments.harness or manifest.harness.name
     return Harness.of({"name": name, "path": arguments.harness_path}, at="harness")
 
 
@@ -83,12 +83,12 @@ def _tasks(manifest: Manifest) -> Sequence[Task]:
     return loaded.tasks[: manifest.counts.requested]
 
 
-def _compare(console: Console, directory: RunDirectory, summary: dict[str, Any]) -> int:
+def _compare(console: Console, directory: RunDirectory, summary: Summary) -> int:
     stored = directory.read_summary()
     if stored is None:
         console.print(Text(f"no {SUMMARY} to compare with: the run ended without one"))
         return 1
-    found = list(differences(stored, summary))
+    found = list(differences(stored.plain(), summary.plain()))
     if not found:
         console.print(Text(f"the same as {SUMMARY}"))
         return 0

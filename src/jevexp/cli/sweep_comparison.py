@@ -65,7 +65,7 @@ def _names(
     return {
         ids[found.run]: run.manifest.titled(found.label)
         for found, run in zip(comparison.runs, runs, strict=True)
-        if found.run in ids and found.label != run.manifest.model.declared["name"]
+        if found.run in ids and found.label != run.manifest.model.declared.name
     }
 
 

@@ -1,47 +1,42 @@
 """The tables at the end: one run's results, and a sweep's runs side by side."""
 
 from collections.abc import Collection, Sequence
-from typing import Any
 
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from jevexp.core.summary import GroupSummary, Summary
 from jevexp.store import Manifest, RunStatus
 from jevexp.store.overrides import differing_overrides
 
 _STYLE = {RunStatus.COMPLETE: "green", RunStatus.RUNNING: "yellow"}
 
 
-def results(manifest: Manifest, summary: dict[str, Any]) -> Table:
+def results(manifest: Manifest, summary: Summary) -> Table:
     """One run: a row for all tasks and one a family."""
     table = Table(box=box.SIMPLE_HEAD, title=manifest.title, title_justify="left")
     table.add_column("tasks")
     for heading in ("valid", "accuracy", "Brier", "ECE", "MAE", "p50 s", "p95 s"):
         table.add_column(heading, justify="right")
     table.add_row(*_numbers("all", summary), style="bold")
-    for family, part in summary["per_family"].items():
+    for family, part in summary.per_family.items():
         table.add_row(*_numbers(family, part))
     return table
 
 
-def _numbers(name: str, part: dict[str, Any]) -> list[str]:
+def _numbers(name: str, part: GroupSummary) -> list[str]:
     return [
         name,
-        f"{part['n_valid']}/{part['n_planned']}",
+        f"{part.n_valid}/{part.n_planned}",
         *_metrics(part),
-        number(part["latency"]["p95_s"]),
+        number(part.latency.p95_s),
     ]
 
 
-def _metrics(part: dict[str, Any]) -> list[str]:
-    return [
-        number(part["accuracy"]),
-        number(part["brier_mean"]),
-        number(part["ece"] and part["ece"]["ece"]),
-        number(part["ordinal_mae"]),
-        number(part["latency"]["p50_s"]),
-    ]
+def _metrics(part: GroupSummary) -> list[str]:
+    names = ("accuracy", "brier_mean", "ece", "ordinal_mae", "p50_s")
+    return [number(part.number(name)) for name in names]
 
 
 def verdict(manifest: Manifest, *, killed: bool = False) -> Text:
@@ -65,7 +60,7 @@ def verdict(manifest: Manifest, *, killed: bool = False) -> Text:
 
 
 def comparison(
-    runs: Sequence[tuple[Manifest, dict[str, Any] | None]], killed: Collection[str] = ()
+    runs: Sequence[tuple[Manifest, Summary | None]], killed: Collection[str] = ()
 ) -> Table:
     """The runs of a sweep, in the order they were started, with what differs between them.
 

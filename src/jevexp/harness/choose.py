@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from jevexp.backends.protocol import Backend
 from jevexp.core.record import Record
+from jevexp.core.summary import Summary
 from jevexp.core.task import Task
 from jevexp.errors import InputError
 from jevexp.harness.concurrent import ConcurrentRunner
@@ -71,7 +72,7 @@ class Harness(Protocol):
 
     def summarize(
         self, tasks: Sequence[Task], records: Iterable[Record], *, ledger_charged_usd: float | None
-    ) -> dict[str, Any]:
+    ) -> Summary:
         """What the records come to.
 
         Raises:
@@ -141,6 +142,6 @@ class Native:
 
     def summarize(
         self, tasks: Sequence[Task], records: Iterable[Record], *, ledger_charged_usd: float | None
-    ) -> dict[str, Any]:
+    ) -> Summary:
         """Our summary."""
         return summarize(tasks, records, ledger_charged_usd=ledger_charged_usd)

@@ -7,9 +7,10 @@ nothing else.
 import math
 from array import array
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from jevexp.core.record import Record
+from jevexp.core.summary import Calibration, CalibrationBin, GroupSummary, Latency
 from jevexp.core.task import Kind
 from jevexp.harness.scoring import expected_level
 
@@ -50,35 +51,35 @@ class Group:
             top = max(scored.probs.values())
             self._bins[min(int(top * ECE_BINS), ECE_BINS - 1)].add(top, scored.correct)
 
-    def numbers(self) -> dict[str, Any]:
+    def summary(self) -> GroupSummary:
         """The group's part of the summary."""
         n = self.attempted
         all_costs_known = n and len(self._costs) == n
-        return {
-            "n_planned": self.planned,
-            "n_attempted": n,
-            "n_scorable": self._scorable,
-            "n_valid": self._valid,
-            "n_correct": self._correct,
-            "accuracy": ratio(self._correct, self._scorable),
-            "coverage": ratio(n, self.planned),
-            "schema_validity": ratio(self._valid, n),
-            "schema_validity_strict": ratio(self._strict, n),
-            "n_renormalized": self._renormalized,
-            "operational_success": ratio(self._ok, n),
-            "calibration_n": len(self._briers),
-            "brier_mean": mean(self._briers),
-            "ece": self._calibration(),
-            "ordinal_mae": mean(self._ordinal_errors),
-            "latency": _latency(self._latencies),
-            "latency_failures": _latency(self._failures),
-            "price_per_1000_decisions_usd": (
+        return GroupSummary(
+            n_planned=self.planned,
+            n_attempted=n,
+            n_scorable=self._scorable,
+            n_valid=self._valid,
+            n_correct=self._correct,
+            accuracy=ratio(self._correct, self._scorable),
+            coverage=ratio(n, self.planned),
+            schema_validity=ratio(self._valid, n),
+            schema_validity_strict=ratio(self._strict, n),
+            n_renormalized=self._renormalized,
+            operational_success=ratio(self._ok, n),
+            calibration_n=len(self._briers),
+            brier_mean=mean(self._briers),
+            ece=self._calibration(),
+            ordinal_mae=mean(self._ordinal_errors),
+            latency=_latency(self._latencies),
+            latency_failures=_latency(self._failures),
+            price_per_1000_decisions_usd=(
                 1000 * math.fsum(self._costs) / n if all_costs_known else None
             ),
-            "cost_basis": sorted(self._cost_bases),
-        }
+            cost_basis=sorted(self._cost_bases),
+        )
 
-    def _calibration(self) -> dict[str, Any] | None:
+    def _calibration(self) -> Calibration | None:
         """Expected calibration error of the top label, over equal-width bins.
 
         Guo et al. (2017), "On Calibration of Modern Neural Networks", equation 3. The last bin
@@ -88,22 +89,23 @@ class Group:
         if not n:
             return None
         ece = 0.0
-        rows = []
+        bins = []
         for index, members in enumerate(self._bins):
+            size = len(members.confidences)
             confidence = mean(members.confidences)
-            accuracy = ratio(members.correct, len(members.confidences))
+            accuracy = ratio(members.correct, size)
             if confidence is not None and accuracy is not None:
-                ece += len(members.confidences) / n * abs(confidence - accuracy)
-            rows.append(
-                {
-                    "lo": index / ECE_BINS,
-                    "hi": (index + 1) / ECE_BINS,
-                    "n": len(members.confidences),
-                    "mean_confidence": confidence,
-                    "accuracy": accuracy,
-                }
+                ece += size / n * abs(confidence - accuracy)
+            bins.append(
+                CalibrationBin(
+                    lo=index / ECE_BINS,
+                    hi=(index + 1) / ECE_BINS,
+                    n=size,
+                    mean_confidence=confidence,
+                    accuracy=accuracy,
+                )
             )
-        return {"ece": ece, "n": n, "bins": rows}
+        return Calibration(ece=ece, n=n, bins=bins)
 
 
 class _Bin:
@@ -140,12 +142,8 @@ def ordinal_error(scored: Scored) -> float:
     return abs(expected_level(scored.probs) - int(scored.gold))
 
 
-def _latency(seconds: Sequence[float]) -> dict[str, Any]:
-    return {
-        "n": len(seconds),
-        "p50_s": percentile(seconds, 0.50),
-        "p95_s": percentile(seconds, 0.95),
-    }
+def _latency(seconds: Sequence[float]) -> Latency:
+    return Latency(n=len(seconds), p50_s=percentile(seconds, 0.50), p95_s=percentile(seconds, 0.95))
 
 
 def percentile(values: Sequence[float], share: float) -> float | None:

@@ -4,8 +4,8 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Any
 
+from jevexp.core.summary import Summary
 from jevexp.core.task import Task
 from jevexp.errors import InputError
 from jevexp.harness import RunOutcome
@@ -30,7 +30,7 @@ class Outcome:
 
     directory: RunDirectory
     manifest: Manifest
-    summary: dict[str, Any]
+    summary: Summary
     signal: Interrupted | None = None
     tracked: bool = False
 

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from jevexp.core.json import dumps, loads
 from jevexp.core.record import Record
+from jevexp.core.summary import Summary
 from jevexp.errors import InputError
 from jevexp.store.adoption import AdoptedRecords, Adoption
 from jevexp.store.early import EarlyRecords
@@ -17,7 +18,6 @@ from jevexp.store.lock import WriterLock, is_held
 from jevexp.store.manifest import Manifest
 from jevexp.store.pending import Held, Pending
 from jevexp.store.records import lines, read_records, reason
-from jevexp.store.shapes import check_summary
 from jevexp.untrusted.files import RefusedPath, opened, read_document
 from jevexp.untrusted.writing import (
     Folder,
@@ -217,11 +217,11 @@ class RunDirectory:
         except ValueError as error:
             raise InputError(f"{path}: not a manifest: {reason(error)}") from error
 
-    def write_summary(self, summary: dict[str, Any]) -> None:
+    def write_summary(self, summary: Summary) -> None:
         """Write the summary, replacing an earlier one in one step."""
-        self._write_json(SUMMARY, summary)
+        self._write_json(SUMMARY, summary.plain())
 
-    def read_summary(self) -> dict[str, Any] | None:
+    def read_summary(self) -> Summary | None:
         """Read the summary; None where a run ended without one.
 
         Raises:
@@ -229,7 +229,7 @@ class RunDirectory:
         """
         path = self.path / SUMMARY
         try:
-            return check_summary(loads(read_document(path, follow_links=False)))
+            return Summary.model_validate(loads(read_document(path, follow_links=False)))
         except FileNotFoundError:
             return None
         except OSError as error:

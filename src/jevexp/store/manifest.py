@@ -1,12 +1,11 @@
 """The manifest: what a run was, in one file that tells the truth however the run ended."""
 
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from jevexp.core.identity import Fingerprint, IdentityReport
-from jevexp.store.shapes import Declared, Named, Pin, Resolved, Time
 
 MANIFEST_VERSION = 1
 
@@ -34,6 +33,19 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow")
 
 
+def _is_resolved(fields: dict[str, Any]) -> dict[str, Any]:
+    """What every reader looks up in a configuration; the rest is for `Settings` to check."""
+    for name, kind in (("dataset", dict), ("tracking", dict), ("outputs", str)):
+        if not isinstance(fields.get(name), kind):
+            raise ValueError(f"{name} is missing")
+    return fields
+
+
+Resolved = Annotated[dict[str, Any], AfterValidator(_is_resolved)]
+# UTC, as a manifest is written; years that every clock and calendar knows.
+Time = Annotated[str, Field(pattern=r"^(19[7-9]|2\d\d)\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$")]
+
+
 class Software(Section):
     """What ran: versions, interpreter, platform, and the state of jevexp's own checkout."""
 
@@ -53,6 +65,13 @@ class Config(Section):
     resolved: Resolved
 
 
+class Pin(Section):
+    """Where the tasks are published; null where they are in no repository."""
+
+    source: str | None = None
+    commit: str | None = None
+
+
 class DatasetEntry(Section):
     """The tasks: the pin, the files' hashes, the order-independent hash and the counts."""
 
@@ -63,13 +82,48 @@ class DatasetEntry(Section):
     pin: Pin
 
 
+class HarnessEntry(Section):
+    """Which implementation of the protocol ran, and the commit whose protocol that is."""
+
+    name: str
+    commit: str | None = None
+
+
+class BackendEntry(Section):
+    """The provider's name, what it said of itself when it was opened, and the proxy on the way."""
+
+    name: str
+    description: dict[str, Any] = Field(default_factory=dict)
+    proxy: str | None = None
+
+
+class DeclaredWeights(Section):
+    """What is claimed about the weights' file."""
+
+    sha256: str | None
+
+
+class DeclaredQuantization(Section):
+    """What is claimed about the quantization."""
+
+    label: str | None
+
+
+class DeclaredModel(Section):
+    """What the configuration claims about the model."""
+
+    name: str
+    weights: DeclaredWeights
+    quantization: DeclaredQuantization
+
+
 class ModelEntry(Section):
     """Which model was requested, what was declared about it, and which models answered."""
 
     requested: str
     session: str | None
     resolved: list[str]
-    declared: Declared
+    declared: DeclaredModel
 
     @property
     def strangers(self) -> list[str]:
@@ -137,11 +191,11 @@ class Manifest(Section):
     message: str | None
     started: Time
     finished: Time | None
-    harness: Named
+    harness: HarnessEntry
     software: Software
     config: Config
     dataset: DatasetEntry
-    backend: Named
+    backend: BackendEntry
     model: ModelEntry
     identity: IdentityReport | None
     fingerprint: Fingerprint | None
@@ -157,11 +211,11 @@ class Manifest(Section):
 
         Dataset, model and backend, and the concurrency where it is not the benchmark's.
         """
-        return self.titled(str(self.model.declared["name"]))
+        return self.titled(self.model.declared.name)
 
     def titled(self, model: str) -> str:
         """The title with other words for the model."""
-        return f"{self.dataset.name} · {model} · {self.backend['name']}{at_once(self.concurrency)}"
+        return f"{self.dataset.name} · {model} · {self.backend.name}{at_once(self.concurrency)}"
 
 
 def at_once(concurrency: int) -> str:

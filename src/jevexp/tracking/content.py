@@ -114,12 +114,12 @@ def _traces(directory: RunDirectory, tasks: Sequence[Task]) -> Callable[[], Iter
 def dataset_input(manifest: Manifest) -> DatasetInput:
     """The tasks of a run as MLflow shows them: name, pin, and the start of their hash."""
     dataset = manifest.dataset
-    commit = dataset.pin.get("commit")
+    commit = dataset.pin.commit
     return DatasetInput(
         name=f"{dataset.name}@{commit[:7]}" if commit else dataset.name,
         digest=dataset.dataset_hash[:DIGEST_LENGTH],
-        source_type=str(dataset.pin.get("source") or "unknown"),
-        source=dumps(dataset.pin | {"files": dataset.files}),
+        source_type=dataset.pin.source or "unknown",
+        source=dumps(dataset.pin.model_dump(mode="json") | {"files": dataset.files}),
         profile=dumps({"num_rows": dataset.n_tasks}),
     )
 

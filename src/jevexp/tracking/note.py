@@ -1,8 +1,8 @@
 """A run's description in Markdown: what ran, how it went, where its evidence is."""
 
 from collections.abc import Iterator
-from typing import Any
 
+from jevexp.core.summary import Summary
 from jevexp.store import Manifest, RunDirectory
 from jevexp.tracking.additions import Intervals
 from jevexp.tracking.markdown import code, plain
@@ -12,18 +12,18 @@ from jevexp.tracking.tags import observed
 def note(
     directory: RunDirectory,
     manifest: Manifest,
-    summary: dict[str, Any] | None,
+    summary: Summary | None,
     intervals: Intervals,
 ) -> str:
     """The text that MLflow shows above everything else of a run."""
-    rows = [*_numbers(manifest, summary or {}, intervals), *_identity(manifest)]
+    rows = [*_numbers(manifest, summary, intervals), *_identity(manifest)]
     table = "\n".join(f"| {name} | {value} |" for name, value in rows if value is not None)
     parts = [f"| | |\n|---|---|\n{table}", *_findings(manifest)]
     return "\n\n".join([*parts, f"Evidence: {code(str(directory.path.resolve()))}"]) + "\n"
 
 
 def _numbers(
-    manifest: Manifest, summary: dict[str, Any], intervals: Intervals
+    manifest: Manifest, summary: Summary | None, intervals: Intervals
 ) -> Iterator[tuple[str, str | None]]:
     def with_interval(text: str, name: str, digits: int) -> str:
         if (found := intervals.get(name)) is None:
@@ -34,40 +34,41 @@ def _numbers(
     yield "Status", manifest.status + (f", {plain(why)}" if (why := _reason(manifest)) else "")
     counts = manifest.counts
     yield "Tasks", f"{counts.requested}, attempted {counts.attempted}, valid {counts.valid}"
-    if (accuracy := summary.get("accuracy")) is not None:
-        right = f"{summary['n_correct']} of {summary['n_scorable']}"
-        yield "Accuracy", with_interval(f"**{accuracy:.3f}** ({right})", "accuracy", 3)
-    if (brier := summary.get("brier_mean")) is not None:
-        yield "Brier", with_interval(f"{brier:.4f}", "brier_mean", 4)
-    if ece := summary.get("ece"):
-        yield "ECE", with_interval(f"{ece['ece']:.4f}", "ece", 4)
-    if (mae := summary.get("ordinal_mae")) is not None:
-        yield "Ordinal MAE", with_interval(f"{mae:.3f}", "ordinal_mae", 3)
-    if (p50 := (summary.get("latency") or {}).get("p50_s")) is not None:
-        p95 = summary["latency"]["p95_s"]
-        yield "Latency, median", with_interval(f"{p50:.3f} s", "p50_s", 3)
-        yield "Latency, p95", f"{p95:.3f} s{_load(manifest)}"
+    if summary is None:
+        return
+    if summary.accuracy is not None:
+        right = f"{summary.n_correct} of {summary.n_scorable}"
+        yield "Accuracy", with_interval(f"**{summary.accuracy:.3f}** ({right})", "accuracy", 3)
+    if summary.brier_mean is not None:
+        yield "Brier", with_interval(f"{summary.brier_mean:.4f}", "brier_mean", 4)
+    if summary.ece:
+        yield "ECE", with_interval(f"{summary.ece.ece:.4f}", "ece", 4)
+    if summary.ordinal_mae is not None:
+        yield "Ordinal MAE", with_interval(f"{summary.ordinal_mae:.3f}", "ordinal_mae", 3)
+    if summary.latency.p50_s is not None:
+        yield "Latency, median", with_interval(f"{summary.latency.p50_s:.3f} s", "p50_s", 3)
+        yield "Latency, p95", f"{summary.latency.p95_s:.3f} s{_load(manifest)}"
 
 
 def _identity(manifest: Manifest) -> Iterator[tuple[str, str | None]]:
     dataset = manifest.dataset
-    commit = dataset.pin.get("commit")
+    commit = dataset.pin.commit
     yield "Dataset", plain(f"{dataset.name}{f' @ {commit[:12]}' if commit else ''}")
     yield "Dataset hash", code(dataset.dataset_hash)
     yield "Model", code(manifest.model.requested)
     if strangers := manifest.model.strangers:
         yield "Model, answered", f"**{', '.join(map(code, strangers))}**"
-    label = manifest.model.declared["quantization"]["label"]
+    label = manifest.model.declared.quantization.label
     yield "Quantization, declared", plain(label) if label else None
     if ftype := observed(manifest, "quantization.ftype"):
         yield "Quantization, observed", plain(ftype)
-    sha256 = manifest.model.declared["weights"]["sha256"]
+    sha256 = manifest.model.declared.weights.sha256
     yield "Weights, declared", code(sha256) if sha256 else None
     if found := observed(manifest, "weights.sha256"):
         yield "Weights, observed", code(found)
     if manifest.identity:
         yield "Identity", f"**{plain(manifest.identity.status.words)}**"
-    yield "Backend", plain(manifest.backend["name"])
+    yield "Backend", plain(manifest.backend.name)
 
 
 def _findings(manifest: Manifest) -> Iterator[str]:

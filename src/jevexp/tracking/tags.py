@@ -40,9 +40,9 @@ def tags(manifest: Manifest) -> dict[str, str]:
         "jev.model_answered": ", ".join(manifest.model.resolved) or None,
         "jev.identity": manifest.identity and manifest.identity.status.value,
         "jev.fingerprint": manifest.fingerprint and manifest.fingerprint.value,
-        "jev.weights_sha256": observed(manifest, "weights.sha256") or declared["weights"]["sha256"],
+        "jev.weights_sha256": observed(manifest, "weights.sha256") or declared.weights.sha256,
         "jev.ftype": observed(manifest, "quantization.ftype"),
-        "jev.quantization": declared["quantization"]["label"],
+        "jev.quantization": declared.quantization.label,
         "jev.commit": manifest.software.git_commit,
         "jev.version": manifest.software.jevexp,
         # MLflow's own, for its Source column.

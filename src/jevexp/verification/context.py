@@ -42,7 +42,7 @@ class VerificationContext:
     def reader(self) -> AnswerReader | None:
         """How the provider's raw answers are read again; null where no such provider is known."""
         try:
-            return make_reader(self.resolved["backend"], self.manifest.backend["description"])
+            return make_reader(self.resolved["backend"], self.manifest.backend.description)
         except (ValueError, KeyError, TypeError):
             return None
 
@@ -64,7 +64,7 @@ class VerificationContext:
     @property
     def upstream(self) -> bool:
         """Whether the pinned harness ran the tasks."""
-        return self.manifest.harness.get("name") == "upstream"
+        return self.manifest.harness.name == "upstream"
 
     @cached_property
     def resumed(self) -> dict[str, Any]:

@@ -165,7 +165,7 @@ def _check_format(
         check.fail(LEDGER, "a cap stands in the first row alone", line=line)
     elif event != "cap" and line == 1:
         check.fail(LEDGER, "the first row is the cap", line=line)
-    if event == "reserve" and row["meta"]["adapter"] != context.manifest.backend["name"]:
+    if event == "reserve" and row["meta"]["adapter"] != context.manifest.backend.name:
         check.fail(LEDGER, "meta.adapter: is not the run's backend", line=line)
 
 

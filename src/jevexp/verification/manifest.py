@@ -72,14 +72,14 @@ def _check_config(manifest: Manifest, check: Check) -> None:
         "config.sha256": (manifest.config.sha256, hashlib.sha256(canonical).hexdigest()),
         "dataset.name": (manifest.dataset.name, resolved["dataset"]["name"]),
         "dataset.pin": (
-            manifest.dataset.pin,
+            manifest.dataset.pin.model_dump(mode="json"),
             {field: resolved["dataset"][field] for field in PIN_FIELDS},
         ),
-        "backend.name": (manifest.backend["name"], resolved["backend"]["name"]),
+        "backend.name": (manifest.backend.name, resolved["backend"]["name"]),
         "model.requested": (manifest.model.requested, resolved["model"]["alias"]),
-        "model.declared": (manifest.model.declared, resolved["model"]),
-        "harness.name": (manifest.harness["name"], resolved["harness"]["name"]),
-        "harness.commit": (manifest.harness["commit"], PINNED_COMMIT),
+        "model.declared": (manifest.model.declared.model_dump(mode="json"), resolved["model"]),
+        "harness.name": (manifest.harness.name, resolved["harness"]["name"]),
+        "harness.commit": (manifest.harness.commit, PINNED_COMMIT),
         "ledger.reason": (manifest.ledger.reason, resolved["caps"]["reason"]),
         "counts.requested": (
             manifest.counts.requested,
@@ -139,7 +139,7 @@ def _check_counts(manifest: Manifest, records: Mapping[str, Record], check: Chec
             sorted({record.model for record in found if record.ok and record.model}),
         ),
         "cost_basis": (manifest.cost_basis, sorted({record.cost_basis for record in found})),
-        "model.session": (manifest.model.session, manifest.backend["description"].get("model")),
+        "model.session": (manifest.model.session, manifest.backend.description.get("model")),
     }
     for name, (stored, expected) in counted.items():
         check.expect(f"{name}, by {RESULTS}", stored, expected, MANIFEST)
@@ -164,7 +164,7 @@ def check_identity(context: VerificationContext) -> Check:
         if manifest.fingerprint.version > FINGERPRINT_VERSION:
             check.notes.append(f"the fingerprint is of version {manifest.fingerprint.version}")
             return check
-        found = fingerprint(manifest.backend["description"], report, manifest.concurrency)
+        found = fingerprint(manifest.backend.description, report, manifest.concurrency)
         check.expect("fingerprint.value", manifest.fingerprint.value, found.value, MANIFEST)
         stored = dumps(manifest.fingerprint.inputs, sort_keys=True)
         check.expect("fingerprint.inputs", stored, dumps(found.inputs, sort_keys=True), MANIFEST)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from jevexp.core.json import dumps, loads
+from jevexp.core.summary import Summary
 from jevexp.errors import InputError
 from jevexp.store import Manifest
 from jevexp.store.directory import CHECKSUMS, LEDGER, MANIFEST, RAW, RESULTS, SUMMARY
@@ -35,12 +36,11 @@ def make_receipt(root: Path) -> dict[str, Any]:
     """
     tree = read_tree(root)
     manifest = Manifest.model_validate(loads(read_document(root / MANIFEST, follow_links=False)))
-    summary = loads(read_document(root / SUMMARY, follow_links=False))
+    summary = Summary.model_validate(loads(read_document(root / SUMMARY, follow_links=False)))
     listing = hashlib.sha256()
     raw = sorted(tree.below(RAW))
     for name in raw:
         listing.update(f"{_sha256(root / RAW / name)}  {name}\n".encode())
-    ece = summary["ece"]
     return {
         "receipt": VERSION,
         "run": manifest.run,
@@ -57,14 +57,13 @@ def make_receipt(root: Path) -> dict[str, Any]:
         "fingerprint": manifest.fingerprint.value if manifest.fingerprint else None,
         "identity": manifest.identity.status.value if manifest.identity else None,
         "model": manifest.model.requested,
-        "backend": manifest.backend["name"],
+        "backend": manifest.backend.name,
         "counts": manifest.counts.model_dump(mode="json"),
-        "numbers": {name: summary[name] for name in _NUMBERS}
-        | {"ece": ece["ece"] if ece else None},
+        "numbers": {name: summary.number(name) for name in [*_NUMBERS, "ece"]},
         "charged_usd": manifest.ledger.charged_by_run_usd,
         "versions": {
             "manifest": manifest.version,
-            "harness": manifest.harness,
+            "harness": manifest.harness.model_dump(mode="json"),
             "jevexp": manifest.software.jevexp,
             "git_commit": manifest.software.git_commit,
             "python": manifest.software.python,

@@ -27,7 +27,7 @@ class Stops:
         self.check = Check("stop", "the stop reason is the one that the records lead to")
         self._context = context
         strict = context.resolved["identity"] == "strict"
-        model = context.manifest.backend["description"].get("model")
+        model = context.manifest.backend.description.get("model")
         if model is None and context.adopted:
             model = _adopted_model(context)
         self._rules = StopRules(SessionModel(model) if strict else None)

@@ -61,10 +61,10 @@ def _summarize(context: VerificationContext, looked: RecordPass, check: Check) -
     if context.upstream:
         try:
             harness = make_harness(Harness(name="upstream", path=None))
-            return harness.summarize(tasks, records, ledger_charged_usd=charged)
+            return harness.summarize(tasks, records, ledger_charged_usd=charged).plain()
         except InputError:
             check.notes.append("the pinned harness is not here; computed with ours")
-    return summarize(tasks, records, ledger_charged_usd=charged)
+    return summarize(tasks, records, ledger_charged_usd=charged).plain()
 
 
 def _leaves(value: Any) -> int:

@@ -50,7 +50,8 @@ class Played:
             self.charged_here = ledger.charged_here_usd
         evidence.close()
         self.records: list[Record] = list(evidence.records())
-        self.summary = harness.summarize(tasks, self.records, ledger_charged_usd=self.charged)
+        summary = harness.summarize(tasks, self.records, ledger_charged_usd=self.charged)
+        self.summary = summary.plain()
         self.rows = [
             json.loads(line) for line in (directory / "ledger.jsonl").read_text().splitlines()
         ]

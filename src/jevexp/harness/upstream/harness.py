@@ -6,6 +6,7 @@ from typing import Any
 from jevexp.backends.protocol import Backend
 from jevexp.core.json import dumps, loads
 from jevexp.core.record import Record
+from jevexp.core.summary import Summary
 from jevexp.core.task import Task
 from jevexp.errors import InputError
 from jevexp.harness.choose import Folder, Runs
@@ -80,12 +81,11 @@ class Upstream:
 
     def summarize(
         self, tasks: Sequence[Task], records: Iterable[Record], *, ledger_charged_usd: float | None
-    ) -> dict[str, Any]:
-        """Its summary, as plain JSON."""
+    ) -> Summary:
+        """Its summary."""
         summary = self._package.summarize(
             their_tasks(self._package, tasks),
             [record.line() for record in records],
             ledger_charged_usd,
         )
-        plain: dict[str, Any] = loads(dumps(summary))
-        return plain
+        return Summary.model_validate(loads(dumps(summary)))

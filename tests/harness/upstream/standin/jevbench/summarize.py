@@ -19,4 +19,4 @@ def summarize(
         [task.Task.model_validate(vars(one)) for one in tasks],
         [record.Record.model_validate(one) for one in records],
         ledger_charged_usd=charged,
-    )
+    ).plain()
