@@ -92,7 +92,7 @@ def test_a_lock_that_another_process_keeps_is_waited_for_and_no_longer_than_said
         started = time.monotonic()
         with pytest.raises(
             LedgerError,
-            match=r"process \d+ on .+ \(.*support\.spender lock.*\) has held the lock for 0\.2 s",
+            match=r"process \d+ of user \w+ on .+ \(.*spender lock.*\) has held the lock for 0\.2",
         ):
             ledger.reserve(0.25, {})
         assert time.monotonic() - started >= 0.2

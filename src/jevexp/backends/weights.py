@@ -8,13 +8,16 @@ import os
 import re
 from collections.abc import Iterator
 from importlib import metadata
+from io import FileIO
 from pathlib import Path
 
-from filelock import FileLock
 from platformdirs import user_cache_path
 
 from jevexp.errors import InputError
 from jevexp.settings import ModelIdentity
+from jevexp.untrusted.files import opened
+from jevexp.untrusted.locks import locked
+from jevexp.untrusted.writing import Folder, write_all
 
 _CHUNK_BYTES = 1 << 20
 
@@ -85,30 +88,31 @@ def _assembled(parts: list[Path], name: str, sha256: str) -> Path:
     target = cache_root() / "weights" / sha256 / name
     if target.is_file():
         return target
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(target.parent / f"{name}.lock"):
-        if target.is_file():
-            return target
-        partial = target.with_name(f"{name}.partial")
-        found = _concatenate(parts, partial)
-        if found != sha256:
-            partial.unlink()
-            raise InputError(
-                f"model.weights.sha256: expected {sha256}, found {found} in {len(parts)} parts; "
-                f"reinstall the package"
-            )
-        partial.replace(target)
+    try:
+        with locked(target.with_name(f"{name}.lock")):
+            if not target.is_file():
+                with (
+                    Folder.named(target.parent) as folder,
+                    folder.replacing(name, f"{name}.partial") as whole,
+                ):
+                    _concatenate(parts, whole, sha256)
+    except OSError as error:
+        raise InputError(
+            f"{error.filename or target}: cannot use the cache: {error.strerror or error}; the "
+            "environment variable JEVEXP_CACHE moves it"
+        ) from error
     return target
 
 
-def _concatenate(parts: list[Path], target: Path) -> str:
+def _concatenate(parts: list[Path], whole: FileIO, sha256: str) -> None:
     digest = hashlib.sha256()
-    with target.open("wb") as whole:
-        for part in parts:
-            with part.open("rb") as piece:
-                while chunk := piece.read(_CHUNK_BYTES):
-                    digest.update(chunk)
-                    whole.write(chunk)
-        whole.flush()
-        os.fsync(whole.fileno())
-    return digest.hexdigest()
+    for part in parts:
+        with opened(part) as piece:
+            while chunk := piece.read(_CHUNK_BYTES):
+                digest.update(chunk)
+                write_all(whole, chunk)
+    if digest.hexdigest() != sha256:
+        raise InputError(
+            f"model.weights.sha256: expected {sha256}, found {digest.hexdigest()} in {len(parts)} "
+            "parts; reinstall the package"
+        )

@@ -1,17 +1,20 @@
 """Downloaded task files, kept by content: datasets/<sha256>/<name> below the cache folder."""
 
 import os
+from contextlib import suppress
 from enum import StrEnum
+from io import BufferedWriter
 from pathlib import Path, PurePosixPath
 
 import platformdirs
-from filelock import FileLock, Timeout
 from rich.console import Console
 
 from jevexp.datasets.download import LIMITS, Limits, download
 from jevexp.datasets.verify import difference
 from jevexp.errors import InputError
 from jevexp.settings import PinnedFile
+from jevexp.untrusted.locks import LockHeld, locked
+from jevexp.untrusted.writing import Folder
 
 
 class FileState(StrEnum):
@@ -65,16 +68,16 @@ def fetch(
         # Without the lock first: a filled cache may be read-only.
         if file_state(pin, cache) is FileState.CACHED:
             return path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(f"{path.parent}.lock", timeout=limits.total_s + limits.connect_s):
+        lock = path.parent.with_name(f"{path.parent.name}.lock")
+        with locked(lock, limits.total_s + limits.connect_s):
             if file_state(pin, cache) is not FileState.CACHED:
-                path.unlink(missing_ok=True)
                 _download(pin, url, path, show=show, limits=limits)
-    except Timeout as error:
-        raise InputError(f"{path}: another process has been downloading it for too long") from error
+    except LockHeld as error:
+        raise InputError(f"{path}: is being downloaded: {error.strerror}") from error
     except OSError as error:
         raise InputError(
-            f"{path}: cannot use the dataset cache: {error.strerror or error}; the environment "
+            f"{error.filename or path}: cannot use the dataset cache: {error.strerror or error}; "
+            "the environment "
             "variable JEVEXP_CACHE moves it"
         ) from error
     return path
@@ -83,13 +86,13 @@ def fetch(
 def _download(
     pin: PinnedFile, url: str, path: Path, *, show: Console | None, limits: Limits
 ) -> None:
-    # One name is enough, since the lock is held; it replaces what a killed process left behind.
-    partial = path.with_name(f".{path.name}.part")
-    try:
-        with partial.open("wb") as file:
+    with Folder.named(path.parent) as folder:
+        # Damaged bytes are not to be found there should no others be had.
+        with suppress(FileNotFoundError):
+            folder.remove(path.name)
+        # One name is enough, since the lock is held.
+        with folder.replacing(path.name, f".{path.name}.part") as raw:
+            file = BufferedWriter(raw)
             download(url, file, pin, show=show, limits=limits)
             file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+            file.detach()

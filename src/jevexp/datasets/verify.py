@@ -4,6 +4,7 @@ import hashlib
 from pathlib import Path
 
 from jevexp.settings import PinnedFile
+from jevexp.untrusted.files import opened
 
 
 def sha256_of(path: Path) -> str:
@@ -12,7 +13,7 @@ def sha256_of(path: Path) -> str:
     Raises:
         OSError: the file cannot be read.
     """
-    with path.open("rb") as file:
+    with opened(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

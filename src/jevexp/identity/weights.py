@@ -9,12 +9,11 @@ import logging
 import os
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO, Self
 
-from filelock import FileLock
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -30,6 +29,8 @@ from jevexp.core.json import dumps, loads
 from jevexp.errors import InputError
 from jevexp.untrusted import files
 from jevexp.untrusted.files import read_document
+from jevexp.untrusted.locks import locked
+from jevexp.untrusted.writing import Folder
 
 log = logging.getLogger(__name__)
 _PART = re.compile(r"(?P<name>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf", re.DOTALL)
@@ -206,18 +207,13 @@ class HashCache:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """One process at a time; the system frees the lock of one that dies."""
-        lock = FileLock(f"{self._entry}.lock")
-        try:
-            self._entry.parent.mkdir(parents=True, exist_ok=True)
-            lock.acquire()
-        except OSError as error:
-            log.warning("%s: hashes cannot be remembered: %s", self._entry.parent, error.strerror)
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(locked(self._entry.with_name(f"{self._entry.name}.lock")))
+            except OSError as error:
+                place = self._entry.parent
+                log.warning("%s: hashes cannot be remembered: %s", place, error.strerror)
             yield
-            return
-        try:
-            yield
-        finally:
-            lock.release()
 
     def recall(self, stamp: Stamp) -> str | None:
         """The SHA-256 of the file as `stamp` describes it, or None."""
@@ -232,14 +228,9 @@ class HashCache:
 
     def keep(self, stamp: Stamp, sha256: str) -> None:
         """Remember; the file is replaced as a whole, so that nobody ever reads half of it."""
-        partial = self._entry.with_suffix(f".{os.getpid()}.part")
-        try:
-            partial.write_text(dumps(self._content(stamp, sha256)), encoding="utf-8")
-            partial.replace(self._entry)
-        except OSError:
-            # Said when the lock was not to be had, or as good as: the disk is full.
-            with suppress(OSError):
-                partial.unlink()
+        # Said when the lock was not to be had, or as good as: the disk is full.
+        with suppress(OSError), Folder.named(self._entry.parent) as folder:
+            folder.replace(self._entry.name, dumps(self._content(stamp, sha256)).encode())
 
     def _content(self, stamp: Stamp, sha256: str) -> dict[str, str | int]:
         return {"path": ascii(self._path), **asdict(stamp), "sha256": sha256}

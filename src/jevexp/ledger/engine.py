@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import URL
 
-from jevexp.ledger.lock import holder
+from jevexp.untrusted.locks import holder
 
 # How long one attempt waits for a lock, and for a connection; the ledger tries again until its own
 # timeout.

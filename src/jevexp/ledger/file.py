@@ -6,21 +6,28 @@ charged: a request that was in flight when its process died may have cost money.
 """
 
 import os
-import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedReader, FileIO
 from pathlib import Path
 
 from jevexp.core.json import loads
 from jevexp.ledger.base import BaseLedger
-from jevexp.ledger.books import Books, LedgerError, check_fits
-from jevexp.ledger.lock import lock, unlock
+from jevexp.ledger.books import Books, LedgerError, LedgerUnavailable, check_fits
 from jevexp.ledger.own import OwnRows
 from jevexp.ledger.rows import Row, append, cap_row
 from jevexp.ledger.sessions import Session
-from jevexp.untrusted.files import MAX_LINE_BYTES, read_document
+from jevexp.untrusted.files import (
+    MAX_LINE_BYTES,
+    RefusedPath,
+    open_file,
+    opened,
+    read_document,
+)
+from jevexp.untrusted.locks import LockHeld, give_back, take
+from jevexp.untrusted.writing import Folder
 
 # How every row begins, ours and the pinned harness's.
 _ROW_START = b'{"event"'
@@ -62,21 +69,21 @@ class FileLedger(BaseLedger):
         self._read_only = read_only
         # Threads share one open file, between which its lock makes no difference.
         self._turn = threading.Lock()
-        flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_APPEND | os.O_CREAT
-        # Opening a pipe would wait for somebody at its other end.
-        self._file = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
+        self._stream = _open(path, read_only=read_only)
+        self._file = self._stream.fileno()
         self._position = 0
         self._lines = 0
         self._books = Books()
         try:
-            if not stat.S_ISREG(os.fstat(self._file).st_mode):
-                raise LedgerError(f"{path}: is no file, and a ledger is one")
             with self._locked():
                 if own_rows:
                     _keep_session(path, self._session)
         except LedgerError:
             self.close()
             raise
+        except RefusedPath as error:
+            self.close()
+            raise LedgerError(f"{error.filename}: {error.strerror}") from error
 
     @property
     def charged_usd(self) -> float:
@@ -107,7 +114,7 @@ class FileLedger(BaseLedger):
     def rows(self) -> Iterator[Row]:
         """Every row that is in the file now, one after the other."""
         self.catch_up()
-        with self.path.open("rb") as file:
+        with opened(self.path, follow_links=False) as file:
             for _ in range(self._lines):
                 if line := file.readline().strip():
                     yield loads(line)
@@ -118,7 +125,7 @@ class FileLedger(BaseLedger):
         if not path.exists():
             return {}
         try:
-            lines = read_document(path).splitlines()
+            lines = read_document(path, follow_links=False).splitlines()
         except (OSError, ValueError) as error:
             raise LedgerError(f"{path}: cannot be read: {error}") from error
         found = {}
@@ -130,9 +137,7 @@ class FileLedger(BaseLedger):
         return found
 
     def _close(self) -> None:
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        self._stream.close()
 
     def _first_cap_usd(self) -> float | None:
         return self._books.first_cap_usd
@@ -153,12 +158,12 @@ class FileLedger(BaseLedger):
     @contextmanager
     def _locked(self) -> Iterator[None]:
         with self._turn:
-            lock(self._file, self.path, self._lock_timeout_s)
+            _lock(self._file, self.path, self._lock_timeout_s)
             try:
                 self._read_on()
                 yield
             finally:
-                unlock(self._file)
+                give_back(self._file)
 
     def _read_on(self) -> None:
         """Read what others appended since the last look."""
@@ -240,12 +245,27 @@ def _sessions_path(ledger: Path) -> Path:
     return ledger.with_name(f"{ledger.name}.sessions")
 
 
+def _open(path: Path, *, read_only: bool) -> FileIO | BufferedReader:
+    try:
+        if read_only:
+            return open_file(path, follow_links=False)
+        with Folder.named(path.parent) as folder:
+            return folder.append(path.name)
+    except RefusedPath as error:
+        raise LedgerError(f"{error.filename}: {error.strerror}") from error
+
+
+def _lock(file: int, path: Path, timeout_s: float) -> None:
+    try:
+        take(file, path, timeout_s)
+    except LockHeld as error:
+        raise LedgerUnavailable(f"{path}: {error.strerror}") from error
+    except OSError as error:
+        raise LedgerError(f"{path}: {error.strerror}") from error
+
+
 def _keep_session(ledger: Path, session: Session) -> None:
     """Note who is about to reserve; the ledger is locked meanwhile."""
-    file = os.open(
-        _sessions_path(ledger), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644
-    )
-    try:
-        append(file, session.fields(), ledger)
-    finally:
-        os.close(file)
+    path = _sessions_path(ledger)
+    with Folder.named(path.parent) as folder, folder.append(path.name) as file:
+        append(file.fileno(), session.fields(), ledger)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from jevexp.ledger.books import LedgerError
+from jevexp.untrusted.writing import Folder
 
 # File systems that other machines write to as well. Whether their locks reach those machines
 # depends on mount options and servers that cannot be seen from here; FUSE may be anything.
@@ -67,7 +68,7 @@ def file_system(path: Path) -> str | None:
 
 def lock_excludes(path: Path) -> bool:
     """Whether a lock that is held here keeps another process from taking it."""
-    with path.open("ab") as file:
+    with Folder.named(path.parent) as folder, folder.append(path.name) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         done = subprocess.run([sys.executable, "-I", "-S", "-c", _TRY, str(path)], check=False)
     return done.returncode == 1

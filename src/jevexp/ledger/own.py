@@ -1,11 +1,11 @@
 """A run's own part of a ledger: what it comes to, and its rows among the run's evidence."""
 
-import os
 import threading
 from fractions import Fraction
 from pathlib import Path
 
 from jevexp.ledger.rows import Row, append, cap_row
+from jevexp.untrusted.writing import create
 
 
 class OwnRows:
@@ -26,14 +26,13 @@ class OwnRows:
         self.path = path
         self._lock = threading.Lock()
         self._begun = False
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        self._file = os.open(path, flags, 0o644)
+        self._file = create(path)
 
     def begin(self, cap_usd: float, ts: float) -> None:
         """Keep the cap in force, in US dollars; from the second time on nothing happens."""
         with self._lock:
             if not self._begun:
-                append(self._file, cap_row(cap_usd, ts), self.path)
+                append(self._file.fileno(), cap_row(cap_usd, ts), self.path)
                 self._begun = True
 
     def keep(self, row: Row) -> None:
@@ -43,13 +42,11 @@ class OwnRows:
             LedgerError: the disk took only a part of it.
         """
         with self._lock:
-            append(self._file, row, self.path)
+            append(self._file.fileno(), row, self.path)
 
     def close(self) -> None:
         """Close the file."""
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        self._file.close()
 
 
 class OwnPart:

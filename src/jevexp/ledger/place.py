@@ -1,6 +1,7 @@
 """Where a ledger is: a file, or a database."""
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from jevexp.ledger.file import FileLedger
 from jevexp.ledger.network import check_locks
 from jevexp.ledger.own import OwnRows
 from jevexp.ledger.protocol import ReadableLedger
+from jevexp.untrusted.files import NotAFile
+from jevexp.untrusted.writing import Folder, make_folders
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ class FilePlace:
         try:
             if read_only:
                 return FileLedger(self.path, cap_usd, read_only=True)
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            make_folders(self.path.parent)
             self.check()
             kept = OwnRows(own_rows) if own_rows else None
             return FileLedger(self.path, cap_usd, own_rows=kept)
@@ -121,7 +124,7 @@ class DatabasePlace:
 
                 url = url.set(drivername="postgresql+psycopg", password=self._password())
             elif path := sqlite_path(self.url):
-                path.parent.mkdir(parents=True, exist_ok=True)
+                _prepare(path, read_only=read_only)
             kept = OwnRows(own_rows) if own_rows else None
             return DatabaseLedger(url, cap_usd, own_rows=kept, read_only=read_only)
         except ImportError as error:
@@ -150,6 +153,29 @@ def sqlite_path(url: str) -> Path | None:
     """The file of a SQLite address; None for any other."""
     kind, found, path = url.partition(":///")
     return Path(path) if found and kind.partition("+")[0] == "sqlite" else None
+
+
+def _prepare(path: Path, *, read_only: bool) -> None:
+    """Look at what SQLite is going to open, and make its file if need be.
+
+    SQLite follows links, waits for pipes, and gives the permissions of its file to those beside it.
+
+    Raises:
+        OSError: something else than a file of ours is there.
+    """
+    names = [f"{path.name}{suffix}" for suffix in ("", "-wal", "-shm", "-journal")]
+    if read_only:
+        for other in map(path.with_name, names):
+            if other.is_symlink() or (other.exists() and not other.is_file()):
+                raise NotAFile(
+                    0, "is no file, and SQLite would wait for it or follow it", str(other)
+                )
+        return
+    with Folder.named(path.parent) as folder:
+        for name in names:
+            if not folder.check(name, grows=True) and name == path.name:
+                with suppress(FileExistsError):
+                    folder.create(name).close()
 
 
 def database_place(url: str, password_env: str | None) -> DatabasePlace:

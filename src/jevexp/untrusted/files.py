@@ -53,6 +53,12 @@ def opened(path: Path, *, follow_links: bool = True) -> Iterator[BufferedReader]
         NotAFile: it is something else than a regular file.
         OSError: it is not there, or cannot be read.
     """
+    with open_file(path, follow_links=follow_links) as file:
+        yield file
+
+
+def open_file(path: Path, *, follow_links: bool = True) -> BufferedReader:
+    """As `opened`, for whoever closes the file at another place."""
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         descriptor = os.open(path, flags if follow_links else flags | os.O_NOFOLLOW)
@@ -69,8 +75,7 @@ def opened(path: Path, *, follow_links: bool = True) -> Iterator[BufferedReader]
     except OSError:
         os.close(descriptor)
         raise
-    with os.fdopen(descriptor, "rb") as file:
-        yield file
+    return os.fdopen(descriptor, "rb")
 
 
 def read_document(

@@ -134,11 +134,28 @@ class Folder:
 
     def replace(self, name: str, data: bytes) -> None:
         """Replace a file's content in one step: readers see all of the old or all of the new."""
+        with self.replacing(name) as file:
+            write_all(file, data)
+
+    @contextmanager
+    def replacing(self, name: str, temporary: str | None = None) -> Iterator[FileIO]:
+        """A new file without a buffer, which takes the name once it is complete and on disk.
+
+        Args:
+            name: what it replaces, if there is such a file.
+            temporary: its name until then, for a caller that alone uses it and tidies up by that
+                what a killed process left; None: one that nobody can guess.
+        """
         self.check(name)
-        temporary = f".{name[:100]}.{secrets.token_hex(8)}"
+        if temporary is None:
+            temporary = f".{name[:100]}.{secrets.token_hex(8)}"
+        else:
+            with suppress(FileNotFoundError):
+                self.remove(temporary)
         try:
             with self.create(temporary) as file:
-                write_durably(file, data)
+                yield file
+                os.fsync(file.fileno())
             with _naming(self.path / name):
                 os.rename(temporary, name, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
         except BaseException:
@@ -165,13 +182,18 @@ class Folder:
         """Make the folder's names durable, as fsync does for a file's bytes."""
         os.fsync(self._descriptor)
 
-    def check(self, name: str) -> bool:
-        """Whether there is a file that may be written; False where there is nothing."""
+    def check(self, name: str, *, grows: bool = False) -> bool:
+        """Whether there is a file that may be written; False where there is nothing.
+
+        Args:
+            name: of the file.
+            grows: whether it is written into, instead of being replaced.
+        """
         try:
             status = os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
         except FileNotFoundError:
             return False
-        self._check_file(status, self.path / name)
+        self._check_file(status, self.path / name, grows=grows)
         return True
 
     @classmethod
@@ -210,14 +232,14 @@ class Folder:
                         name, os.O_RDWR | os.O_APPEND | _OLD, dir_fd=self._descriptor
                     )
                 try:
-                    self._check_growing(os.fstat(descriptor), self.path / name)
+                    self._check_file(os.fstat(descriptor), self.path / name, grows=True)
                 except RefusedPath:
                     os.close(descriptor)
                     raise
                 return descriptor
         raise RefusedPath(0, "comes and goes; who else is at work there?", str(self.path / name))
 
-    def _check_file(self, status: os.stat_result, path: Path) -> None:
+    def _check_file(self, status: os.stat_result, path: Path, *, grows: bool) -> None:
         kind = stat.S_IFMT(status.st_mode)
         if kind != stat.S_IFREG:
             found = KINDS.get(kind, "no file")
@@ -225,11 +247,8 @@ class Folder:
         if not (_is_trusted(status) or self._for_group()):
             owner = user_name(status.st_uid)
             raise RefusedPath(0, f"is a file of {owner}, {_NOT_INTO}", str(path))
-
-    def _check_growing(self, status: os.stat_result, path: Path) -> None:
-        self._check_file(status, path)
         # Replacing a file leaves its other names alone; writing into it does not.
-        if status.st_nlink > 1:
+        if grows and status.st_nlink > 1:
             reason = "has a second name (a hard link), whose content would change too; copy it"
             raise RefusedPath(0, reason, str(path))
 

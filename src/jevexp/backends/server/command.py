@@ -16,6 +16,7 @@ from jevexp.backends.transport import Failure, Transport
 from jevexp.core.json import dumps
 from jevexp.errors import InputError
 from jevexp.settings import ServerCommand
+from jevexp.untrusted.writing import append
 
 _POLL_S = 0.05
 # A server that takes the connection and is silent is asked again.
@@ -76,7 +77,7 @@ class CommandServer:
             release_port(port)
 
     def _launch(self, command: Sequence[str], log: Path) -> None:
-        with log.open("ab") as output:
+        with append(log) as output:
             self._log_start = output.tell()
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "jevexp.backends.server.guard"],

@@ -14,6 +14,7 @@ from jevexp.backends.server.process import LOG_NAME, end, last_words
 from jevexp.core.json import dumps
 from jevexp.errors import InputError
 from jevexp.settings import LlamaServer
+from jevexp.untrusted.writing import append
 
 
 class ManagedServer:
@@ -77,7 +78,7 @@ class ManagedServer:
                 }
             ),
         }  # fmt: skip
-        with log.open("ab") as stderr:
+        with append(log) as stderr:
             self._log_start = stderr.tell()
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "jevexp.backends.server.child"],

@@ -5,12 +5,13 @@ choose the same one, and would then ask the other's server.
 """
 
 import fcntl
-import os
 import socket
 from contextlib import suppress
 from functools import cache
+from io import FileIO
 
 from jevexp.backends.weights import cache_root
+from jevexp.untrusted.writing import Folder
 
 HOST = "127.0.0.1"
 
@@ -40,11 +41,11 @@ def release_port(port: int) -> None:
 
 
 @cache
-def _claims() -> int:
+def _claims() -> FileIO:
     """A file with one byte a port to lock; closing it anywhere would give up all of them."""
     path = cache_root() / "ports.lock"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    with Folder.named(path.parent) as folder:
+        return folder.append(path.name)
 
 
 def _free_port() -> int:

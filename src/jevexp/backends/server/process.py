@@ -6,6 +6,8 @@ import signal
 import subprocess
 from pathlib import Path
 
+from jevexp.untrusted.files import opened
+
 LOG_NAME = "server.log"
 _STOP_TIMEOUT_S = 3.0
 # Of a server that logs without end, the beginning has the cause.
@@ -33,7 +35,7 @@ def end(process: "subprocess.Popen[bytes]") -> None:
 
 def last_words(log: Path, start: int = 0) -> str:
     """Why a server gave up, from its log after byte `start`: one line without clock and level."""
-    with log.open("rb") as file:
+    with opened(log, follow_links=False) as file:
         file.seek(start)
         lines = file.read(_MOST_BYTES).decode(errors="replace").splitlines()
     lines = [line.strip() for line in lines if line.strip()]

@@ -25,7 +25,7 @@ from jevexp.harness.tariff import Tariff
 from jevexp.harness.upstream.adapter import Adapter, PreparingAdapter
 from jevexp.harness.upstream.package import Package
 from jevexp.ledger import FileLedger
-from jevexp.untrusted.files import whole_lines
+from jevexp.untrusted.files import opened, whole_lines
 
 # The harness opens its results exclusively, and ours are open already.
 RESULTS = "upstream/results.jsonl"
@@ -203,7 +203,7 @@ class _Lines:
     def new(self) -> Iterator[bytes]:
         if not self._path.exists():
             return
-        with self._path.open("rb") as file:
+        with opened(self._path, follow_links=False) as file:
             file.seek(self._position)
             for _, line in whole_lines(file):
                 self._position += len(line)
