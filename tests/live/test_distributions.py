@@ -5,7 +5,7 @@ import math
 import pytest
 
 from jevexp.backends.candidates import Candidates
-from jevexp.backends.llama_cpp.tokens import LlamaTokenizer
+from jevexp.backends.llama_cpp.client import LlamaTokenizer
 from jevexp.backends.prompt import message
 from jevexp.backends.transport import Transport
 from jevexp.core.decision import Decision, Request

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from jevexp.store.directory import RESULTS
+from jevexp.store.directory import MANIFEST, RESULTS
 from jevexp.verification import Report, State, verify_run
-from tests.support.forgery import edit_raw, lines, reseal
+from tests.support.forgery import edit_line, edit_raw, lines, reseal
 from tests.support.in_process import run_here
 from tests.support.scripted_llama import Answer, ScriptedLlama, completion, scripted_llama
 from tests.support.scripted_openai import HOSTED, LLAMA, SGLANG, VLLM, Flavour, scripted_openai
@@ -162,6 +162,50 @@ def test_llama_cpp_that_answers_oddly(tmp_path: Path) -> None:
 
     assert report.check("answers").count == len(records) >= 10
     assert len({record["error"] for record in records}) >= 5
+
+
+def another_model(body: dict[str, Any]) -> Answer:
+    """An answer that another model gives than the one that the server lists."""
+    answer = all_of_them(body)
+    return Answer(answer.body | {"model": "swapped"})
+
+
+def test_llama_cpp_whose_model_is_swapped_stops_the_run(tmp_path: Path) -> None:
+    with scripted_llama() as server:
+        server.answers["/completion"] = turns(all_of_them, all_of_them, another_model)
+        run = run_here(tmp_path, *llama(server))
+
+    assert [record["model"] for record in lines(run, RESULTS)] == ["scripted"] * 2 + ["swapped"]
+    assert json.loads((run / MANIFEST).read_text())["stop_reason"] == "identity_changed"
+    assert verified(run).status == "incomplete"
+
+
+def past_one(body: dict[str, Any]) -> Answer:
+    """Probabilities whose sum rounding carried past 1."""
+    ids = [token for token, _ in body["logit_bias"]]
+    return Answer(completion(body, dict.fromkeys(ids, 1.0004 / len(ids))))
+
+
+def test_masses_that_earlier_versions_took_for_known_verify(tmp_path: Path) -> None:
+    with scripted_llama() as server:
+        server.answers["/completion"] = past_one
+        run = run_here(tmp_path, *llama(server), "caps.limit=2")
+    verified(run)
+
+    def say(candidates: float, outside: float) -> list[str]:
+        edit_line(run, RESULTS, 0, lambda record: record["runtime"].update(off_option_mass=outside))
+        return forged(
+            run,
+            0,
+            lambda raw: raw["response"]["readout"].update(
+                off_option_mass=outside, candidate_mass=candidates
+            ),
+        )
+
+    # The readout before it knew what it did not know.
+    assert say(1.0, 0.0) == []
+    assert verified(run).check("answers").count == 2
+    assert "off_option_mass" in say(0.9, 0.1)[0]
 
 
 def test_llama_cpp_that_fails_before_the_question(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from jevexp.backends.prompt import without_thinking
 from jevexp.backends.protocol import Backend
 from jevexp.core.decision import ProbsSource, Request
 from jevexp.core.json import dumps
-from tests.support.llama import choice, noul, score
+from tests.support.llama import backend_settings, choice, noul, score
 from tests.support.scripted_llama import Answer, ScriptedLlama, completion
 
 
@@ -85,6 +85,85 @@ def test_the_evidence_holds_what_was_sent_and_what_came_back(backend: LlamaCpp) 
     assert mass["off_option_mass"] == pytest.approx(outside / (outside + 0.99))
     assert mass["candidate_mass"] + mass["off_option_mass"] == pytest.approx(1)
     dumps([decision.request, decision.response])
+
+
+def test_the_whole_body_of_a_completion(backend: LlamaCpp, server: ScriptedLlama) -> None:
+    backend.decide(choice(3))
+    (body,) = [seen.body for seen in server.seen if seen.path == "/completion"]
+    assert body.pop("prompt").endswith("<|im_start|>assistant\n")
+    assert list(body.items()) == [
+        ("n_predict", 1),
+        ("cache_prompt", False),
+        ("temperature", 1.0),
+        ("samplers", ["top_k", "temperature"]),
+        ("top_k", 65_536),
+        ("seed", 0),
+        ("logit_bias", [[ord("A"), 12.0], [ord("B"), 12.0], [ord("C"), 12.0]]),
+        ("post_sampling_probs", True),
+        ("n_probs", 3 + backend_settings(base_url="http://127.0.0.1").readout.extra_probs),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("named", "expected"), [("swapped", "swapped"), ("", "scripted"), (7, "scripted")]
+)
+def test_the_model_that_an_answer_names_is_the_one_that_answered(
+    backend: LlamaCpp, server: ScriptedLlama, named: object, expected: str
+) -> None:
+    server.answers["/completion"] = lambda body: Answer(
+        completion(body, {1_200_003: 0.75, 1_200_004: 0.25}) | {"model": named}
+    )
+    assert backend.decide(noul()).model == expected
+
+
+@pytest.mark.parametrize("count", ["tokens_evaluated", "tokens_predicted"])
+def test_tokens_of_only_some_answers_are_no_count(
+    backend: LlamaCpp, server: ScriptedLlama, count: str
+) -> None:
+    def answer(body: dict[str, list[list[float]]]) -> Answer:
+        strong = body["logit_bias"][0][1] == 100
+        found = completion(body, {1_200_004: 0.25} | ({1_200_003: 0.75} if strong else {}))
+        if strong:
+            del found[count]
+        return Answer(found)
+
+    server.answers["/completion"] = answer
+    decision = backend.decide(noul())
+    fields = {"tokens_evaluated": "input_tokens", "tokens_predicted": "output_tokens"}
+    assert decision.ok
+    assert decision.usage[fields.pop(count)] is None
+    (other,) = fields.values()
+    assert decision.usage[other] > 1
+
+
+@pytest.mark.parametrize(
+    ("total", "error", "known"),
+    [(1.0, None, True), (1.0004, None, False), (1.05, "bad_response", False)],
+)
+def test_a_sum_past_one_tells_no_mass_and_far_past_one_is_no_answer(
+    backend: LlamaCpp, server: ScriptedLlama, total: float, error: str | None, *, known: bool
+) -> None:
+    server.answers["/completion"] = lambda body: Answer(
+        completion(body, {1_200_003: 0.75 * total, 1_200_004: 0.25 * total})
+    )
+    decision = backend.decide(noul())
+    assert decision.error == error
+    if decision.ok:
+        assert decision.probs == pytest.approx({"no": 0.25, "yes": 0.75})
+        assert decision.runtime is not None
+        assert (decision.runtime["off_option_mass"] is not None) is known
+
+
+def test_a_candidate_with_two_probabilities_is_not_chosen_from(
+    backend: LlamaCpp, server: ScriptedLlama
+) -> None:
+    def answer(body: dict[str, list[list[float]]]) -> Answer:
+        found = completion(body, {1_200_003: 0.75, 1_200_004: 0.25})
+        found["completion_probabilities"][0]["top_probs"].append({"id": 1_200_004, "prob": 0.5})
+        return Answer(found)
+
+    server.answers["/completion"] = answer
+    assert backend.decide(noul()).error == "candidate_ambiguous"
 
 
 def test_a_later_decision_costs_two_requests(backend: LlamaCpp, server: ScriptedLlama) -> None:

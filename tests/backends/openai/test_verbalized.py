@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from jevexp.backends.openai.verbalized import NotJSON, content, read_probabilities, response_format
+from jevexp.backends.openai.chat import NotJSON, content, read_probabilities, response_format
 from jevexp.core.decision import Request
 from tests.support.llama import noul, score
 from tests.support.tasks import task

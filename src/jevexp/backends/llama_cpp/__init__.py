@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jevexp.backends.llama_cpp.backend import LlamaCpp
-from jevexp.backends.llama_cpp.rereading import read_llama_cpp
+from jevexp.backends.llama_cpp.client import read_again
 from jevexp.backends.rereading import AnswerReader, RequestForm
 from jevexp.core.task import Task
 from jevexp.settings import LlamaCppBackend, ModelIdentity
@@ -21,6 +21,6 @@ def make(settings: LlamaCppBackend, model: ModelIdentity, tasks: Iterable[Task])
 def reader(settings: LlamaCppBackend, description: Mapping[str, Any]) -> AnswerReader:
     """Reads completions again, by the code that read them first."""
     return AnswerReader(
-        lambda request, raw: read_llama_cpp(settings, description, request, raw),
+        lambda request, raw: read_again(settings, description, request, raw),
         request_form=RequestForm.COMPUTED,
     )

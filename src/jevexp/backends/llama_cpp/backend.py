@@ -3,17 +3,17 @@
 from pathlib import Path
 from typing import Any, Self
 
-from jevexp.backends.llama_cpp.connect import (
+from jevexp.backends.llama_cpp.client import LlamaCompletions, code_of
+from jevexp.backends.llama_cpp.server import (
     DEFAULT_URL,
     choose,
-    code_of,
+    facts,
     wait_until_ready,
     weights_to_serve,
 )
-from jevexp.backends.llama_cpp.decide import Decider
-from jevexp.backends.llama_cpp.facts import facts
-from jevexp.backends.llama_cpp.readout import READOUT_VERSION
+from jevexp.backends.next_token import Decider
 from jevexp.backends.prompt import PROMPT_VERSION
+from jevexp.backends.readout import READOUT_VERSION
 from jevexp.backends.server.managed import ManagedServer
 from jevexp.backends.transport import Transport
 from jevexp.core.decision import Decision, Request
@@ -104,13 +104,9 @@ class LlamaCpp:
             "template_kwargs": dict(settings.template.kwargs),
             "readout": {"version": READOUT_VERSION, **settings.readout.model_dump()},
         }
-        self._decider = Decider(
-            self._transport,
-            settings.template,
-            settings.readout,
-            self._facts["model"],
-            route={"model": routed} if routed else {},
-        )
+        route = {"model": routed} if routed else {}
+        client = LlamaCompletions(self._transport, settings, route)
+        self._decider = Decider(client, self._facts["model"])
 
     def close(self) -> None:
         """Close the connection and end a server that was started here."""

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from jevexp.backends.connection import Connected
-from jevexp.backends.llama_cpp.readout import READOUT_VERSION
+from jevexp.backends.next_token import Decider
+from jevexp.backends.openai.client import OpenAICompletions, read_again
 from jevexp.backends.openai.connection import OpenAIConnection
-from jevexp.backends.openai.decide import Decider
 from jevexp.backends.openai.probe import find_features
-from jevexp.backends.openai.rereading import read_openai_logprobs
 from jevexp.backends.prompt import PROMPT_VERSION
+from jevexp.backends.readout import READOUT_VERSION
 from jevexp.backends.rereading import AnswerReader, RequestForm
 from jevexp.backends.transport import Failure
 from jevexp.core.decision import Decision, Request
@@ -30,7 +30,7 @@ def make(
 def reader(settings: OpenAILogprobsBackend, description: Mapping[str, Any]) -> AnswerReader:
     """Reads listed log-probabilities again, by the code that read them first."""
     return AnswerReader(
-        lambda request, raw: read_openai_logprobs(settings, description, request, raw),
+        lambda request, raw: read_again(settings, description, request, raw),
         request_form=RequestForm.COMPUTED,
     )
 
@@ -63,7 +63,8 @@ class OpenAILogprobs(Connected[OpenAILogprobsBackend, OpenAIConnection]):
             features = find_features(connection.transport, settings, self._alias)
         except Failure as failure:
             raise self._unreadable(connection, failure) from failure
-        self._decider = Decider(connection.transport, settings, features, connection.model)
+        client = OpenAICompletions(connection.transport, settings, features)
+        self._decider = Decider(client, connection.model)
         self._facts = {
             "kind": settings.kind,
             "managed": connection.managed,

@@ -5,15 +5,14 @@ compared. What a server merely accepts proves nothing, since most ignore what th
 """
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jevexp.backends.candidates import Candidates, Tokenizer
-from jevexp.backends.openai.asking import Asked, Asking
-from jevexp.backends.openai.listing import Listing
-from jevexp.backends.openai.native import (
+from jevexp.backends.next_token import CONTEXT, FORCING_BIAS, BiasReach, Prompt
+from jevexp.backends.openai.client import Features, OpenAICompletions
+from jevexp.backends.openai.connection import (
     LLAMA_CPP,
     VLLM,
     Renderer,
@@ -21,18 +20,15 @@ from jevexp.backends.openai.native import (
     find_tokenizer,
 )
 from jevexp.backends.prompt import without_thinking
+from jevexp.backends.readout import Candidate, Listing
 from jevexp.backends.transport import Failure, Transport
 from jevexp.errors import InputError
 from jevexp.settings import OpenAILogprobsBackend
 
 PROBE = "Name one colour."
-# The strongest bias that OpenAI's description allows.
-FORCING_BIAS = 100.0
 # Two words that are predicted by force, which also keeps tokens that are no text on their own, and
 # which servers fail to show, out of the answers.
 _WORDS = ("yes", "no")
-# What the words are looked up after, and answers begin after: not a word that they could join.
-CONTEXT = "\n"
 # The bias that one word has less than the other, now this one, now that.
 _LESS = 2.0
 # Servers that batch requests do not repeat a log-probability to the last digit.
@@ -59,49 +55,6 @@ _EXTRAS: dict[str | None, tuple[Mapping[str, Any], ...]] = {
     VLLM: ({"return_tokens_as_token_ids": True}, {}),
     None: ({},),
 }
-
-
-class BiasReach(StrEnum):
-    """How far a `logit_bias` gets."""
-
-    PROBABILITIES = "probabilities"
-    """The listed probabilities are those after the bias."""
-    SAMPLING = "sampling"
-    """It decides which token is predicted; the listed probabilities are those before it."""
-    IGNORED = "ignored"
-    """It changes nothing."""
-    UNTRIED = "untried"
-    """No token's id is known, so that none could be given."""
-
-
-@dataclass(frozen=True, slots=True)
-class Features:
-    """What was found.
-
-    `family` is the kind of server by its tokenizer, `tokens` how the listed tokens are named, `top`
-    how many of them come.
-    """
-
-    route: str
-    family: str | None
-    tokenizer: Tokenizer | None
-    renderer: Callable[[str], str] | None
-    tokens: str
-    logit_bias: BiasReach
-    top: int
-    extras: Mapping[str, Any]
-
-    def described(self) -> dict[str, Any]:
-        """The findings as plain JSON."""
-        return {
-            "route": self.route,
-            "tokenize": self.family if self.tokenizer else None,
-            "chat_template_rendering": self.family if self.renderer else None,
-            "tokens": self.tokens,
-            "logit_bias": self.logit_bias.value,
-            "max_top_logprobs": self.top,
-            "extra_fields": dict(self.extras),
-        }
 
 
 def find_features(transport: Transport, settings: OpenAILogprobsBackend, model: str) -> Features:
@@ -153,30 +106,26 @@ class _Server:
             Failure: it answers no request of this kind.
         """
         rendered = self.renderer(PROBE) if self.renderer else None
-        asked = Asked(PROBE, without_thinking(rendered) if rendered is not None else None)
+        prompt = Prompt(PROBE, without_thinking(rendered) if rendered is not None else None)
         ids = _ids(self.tokenizer) if self.tokenizer else None
         best: Features | None = None
         refused: Failure | None = None
         for extras in _EXTRAS[self.family]:
-            asking = Asking(
-                self.transport, self.settings, route=route, family=self.family, extras=extras
-            )
-            probe = _Probe(asking, asked, self.model, ids)
+            untried = Features(
+                route, self.family, self.tokenizer, self.renderer, "text", BiasReach.UNTRIED,
+                self.settings.readout.top_logprobs, extras,
+            )  # fmt: skip
+            probe = _Probe(self, untried, prompt, ids)
             try:
-                top, listed = probe.widest(self.settings.readout.top_logprobs)
+                features = probe.tried()
             except Failure as failure:
                 if failure.status is None or failure.status in _FINAL:
                     raise
                 refused = failure
                 continue
-            reach = probe.reach(top, listed)
-            named = "id" if listed.has_ids else "text"
-            found = Features(
-                route, self.family, self.tokenizer, self.renderer, named, reach, top, extras
-            )
-            if best is None or _worth(found) > _worth(best):
-                best = found
-            if reach is BiasReach.PROBABILITIES:
+            if best is None or _worth(features) > _worth(best):
+                best = features
+            if features.logit_bias is BiasReach.PROBABILITIES:
                 break
         if best is None:
             raise refused or Failure("no_logprobs")
@@ -200,71 +149,92 @@ def _ids(tokenizer: Tokenizer) -> tuple[int, ...] | None:
 
 @dataclass(frozen=True, slots=True)
 class _Probe:
-    """One way of asking, tried; `ids` are the two words', where they are known."""
+    """One way of asking; `ids` are the two words', where they are known."""
 
-    asking: Asking
-    asked: Asked
-    model: str
+    server: _Server
+    untried: Features
+    prompt: Prompt
     ids: tuple[int, ...] | None
 
-    def widest(self, wish: int) -> tuple[int, Listing]:
-        """The longest list that the server agrees to: how long it is, and one such list.
+    def tried(self) -> Features:
+        """What the server has when it is asked in this way.
 
         Raises:
-            Failure: it agrees to none.
+            Failure: it answers no request of this kind.
         """
+        top, listing = self._longest_list()
+        reach = self._reach(top, listing)
+        tokens = "id" if listing.has_ids else "text"
+        features = replace(self.untried, tokens=tokens, logit_bias=reach)
+        return replace(features, top=min(top, len(listing.entries)))
+
+    def _longest_list(self) -> tuple[int, Listing]:
+        """How many tokens the server agrees to list, and one such list.
+
+        Raises:
+            Failure: it agrees to no number.
+        """
+        wish = self.untried.top
         for top in (wish, *(fewer for fewer in _FEWER if fewer < wish)):
             try:
-                found = self._ask(top, FORCING_BIAS, FORCING_BIAS - _LESS)
+                return top, self._ask(top, FORCING_BIAS, FORCING_BIAS - _LESS)
             except Failure as failure:
                 if failure.status not in _REFUSED:
                     raise
                 refused = failure
-                continue
-            return min(top, len(found.entries)), found
         raise refused
 
-    def reach(self, top: int, listed: Listing) -> BiasReach:
-        """How far a bias gets; `listed` came with more of it for the first word.
+    def _reach(self, top: int, listing: Listing) -> BiasReach:
+        """How far a bias gets; `listing` came with more of it for the first word.
 
         Raises:
             Failure: the server does not answer at all.
         """
         if self.ids is None:
             return BiasReach.UNTRIED
+        top = min(top, len(listing.entries))
         try:
             other = self._ask(top, FORCING_BIAS - _LESS, FORCING_BIAS)
-            before, after = self._log_ratio(listed), self._log_ratio(other)
-            if before is not None and after is not None:
-                # What the words themselves differ by cancels.
-                moved = before - after
-                if abs(moved - 2 * _LESS) < _TOLERANCE:
-                    return BiasReach.PROBABILITIES
+            before, after = self._log_ratio(listing), self._log_ratio(other)
+            # What the words themselves differ by cancels.
+            if before is not None and after is not None and _is_moved(before - after):
+                return BiasReach.PROBABILITIES
             forced = [self._ask(top, FORCING_BIAS, 0.0), self._ask(top, 0.0, FORCING_BIAS)]
         except Failure as failure:
             if failure.status is None:
                 raise
             return BiasReach.IGNORED
-        told = [self._is_sampled(answer, word) for word, answer in enumerate(forced)]
-        return BiasReach.SAMPLING if all(told) and _agree(*forced) else BiasReach.IGNORED
+        obeyed = [self._is_sampled(answer, word) for word, answer in enumerate(forced)]
+        return BiasReach.SAMPLING if all(obeyed) and _agree(*forced) else BiasReach.IGNORED
 
     def _ask(self, top: int, *biases: float) -> Listing:
-        given = zip(self.ids or (), biases, strict=False)
-        bias = {token: value for token, value in given if value}
-        return self.asking.ask(self.asking.body(self.asked, self.model, top, bias)).listing
+        server, features = self.server, replace(self.untried, top=top)
+        client = OpenAICompletions(server.transport, server.settings, features)
+        by_token = {
+            token: bias for token, bias in zip(self.ids or (), biases, strict=False) if bias
+        }
+        body = client.body(self.prompt, server.model, by_token, None)
+        return client.listing(client.post(body))
 
-    def _log_ratio(self, listed: Listing) -> float | None:
-        ids = self.ids or ()
+    def _log_ratio(self, listing: Listing) -> float | None:
+        words = map(Candidate, _WORDS, self.ids or ())
         try:
-            first, second = map(listed.find, ids, _WORDS)
+            first, second = map(listing.find, words)
         except ValueError:
             return None
-        return first - second if first is not None and second is not None else None
+        return first.logprob - second.logprob if first and second else None
 
-    def _is_sampled(self, listed: Listing, word: int) -> bool:
-        if listed.has_ids:
-            return self.ids is not None and listed.sampled.id == self.ids[word]
-        return listed.sampled.text == _WORDS[word]
+    def _is_sampled(self, listing: Listing, word: int) -> bool:
+        if listing.sampled is None:
+            return False
+        if listing.has_ids:
+            return self.ids is not None and listing.sampled.id == self.ids[word]
+        return listing.sampled.text == _WORDS[word]
+
+
+def _is_moved(log_ratio: float) -> bool:
+    """Whether a ratio moved by what the two words' biases were exchanged by."""
+    return abs(log_ratio - 2 * _LESS) < _TOLERANCE
 
 
 def _agree(one: Listing, other: Listing) -> bool:
@@ -275,5 +245,6 @@ def _agree(one: Listing, other: Listing) -> bool:
         for entry in other.entries
         if (entry.id, entry.text) in known
     ]
-    whole = [math.fsum(math.exp(entry.logprob) for entry in part.entries) for part in (one, other)]
-    return bool(both) and all(abs(a - b) < _TOLERANCE for a, b in both) and max(whole) < _MOST_MASS
+    masses = [math.fsum(entry.probability for entry in part.entries) for part in (one, other)]
+    alike = all(abs(here - there) < _TOLERANCE for here, there in both)
+    return bool(both) and alike and max(masses) < _MOST_MASS

@@ -1,11 +1,12 @@
-"""Which server is asked, and whether it is ready."""
+"""A running llama.cpp server: which one is asked, whether it is ready, what it says of itself."""
 
+import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-from jevexp.backends.llama_cpp.facts import listed_models
 from jevexp.backends.transport import Failure, Transport
 from jevexp.backends.weights import find_weights
 from jevexp.errors import InputError
@@ -14,6 +15,7 @@ from jevexp.settings import LlamaServer, ModelIdentity
 DEFAULT_URL = "http://127.0.0.1:8080"
 _POLL_S = 0.2
 _MOST_NAMES = 20
+_MODEL_FACTS = ("ftype", "n_params", "size", "n_vocab", "n_ctx", "n_ctx_train", "n_embd")
 
 
 def weights_to_serve(server: LlamaServer, model: ModelIdentity) -> Path | None:
@@ -79,13 +81,6 @@ def choose(listed: Sequence[Mapping[str, Any]], alias: str, url: str) -> Mapping
     )
 
 
-def code_of(body: Any) -> str:
-    """The code for an HTTP error; llama.cpp says in `error.type` when a prompt is too long."""
-    error = body.get("error") if isinstance(body, dict) else None
-    kind = error.get("type") if isinstance(error, dict) else None
-    return "context_overflow" if kind == "exceed_context_size_error" else "http_error"
-
-
 def _check_health(transport: Transport) -> None:
     try:
         transport.get("/health")
@@ -116,3 +111,62 @@ def _unusable(failure: Failure, url: str, server: LlamaServer) -> str:
         f"backend.server.base_url: {url} is not usable: {reason}; start llama-server there, or "
         f"set backend.server.base_url=URL"
     )
+
+
+def facts(
+    transport: Transport, model: Mapping[str, Any], *, routed: str | None = None
+) -> dict[str, Any]:
+    """The session's facts from `/v1/models`, which is given, and `/props`, which is asked for.
+
+    Builds differ in what they say: what is missing or makes no sense is null.
+
+    Args:
+        transport: the server.
+        model: the entry of the model in the server's `/v1/models`.
+        routed: the model's name at a router, which keeps facts by model.
+    """
+    meta = _object(model.get("meta"))
+    try:
+        props = transport.get(f"/props?model={quote(routed)}" if routed else "/props").body
+    except Failure:
+        props = {}
+    settings = _object(props.get("default_generation_settings"))
+    template = _text(props.get("chat_template"))
+    found: dict[str, Any] = {name: _scalar(meta.get(name)) for name in _MODEL_FACTS}
+    return found | {
+        "build_info": _text(props.get("build_info")),
+        "model": _text(model.get("id")),
+        "model_alias": _text(props.get("model_alias")),
+        "model_path": _text(props.get("model_path")),
+        "ftype": _text(found["ftype"]) or _text(props.get("model_ftype")),
+        # The context of one slot, which is what a prompt has.
+        "n_ctx": _number(settings.get("n_ctx")) or _number(found["n_ctx"]),
+        "total_slots": _number(props.get("total_slots")),
+        "chat_template_sha256": (
+            hashlib.sha256(template.encode()).hexdigest() if template is not None else None
+        ),
+        "modalities": _object(props.get("modalities")) or None,
+    }
+
+
+def listed_models(models: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The entries of a `/v1/models` answer that name a model."""
+    data = models.get("data")
+    entries = map(_object, data if isinstance(data, list) else [])
+    return [entry for entry in entries if _text(entry.get("id"))]
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _number(value: Any) -> int | None:
+    return value if type(value) is int else None
+
+
+def _scalar(value: Any) -> str | int | None:
+    return _text(value) if isinstance(value, str) else _number(value)

@@ -1,0 +1,125 @@
+"""A distribution over the options, out of the tokens that a server lists for one position.
+
+Adding the same B to the logit of every candidate leaves the ratios between candidates as they
+are, so their probabilities divided by their sum are the softmax over the candidates. With s the
+sum that the server reports and m the candidates' share without the bias,
+
+    s = m·e^B / (m·e^B + 1 - m),  hence  m = s / (s + (1 - s)·e^B).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+READOUT_VERSION = "1"
+# Strong enough to lift any candidate into the list; too strong to tell the mass outside them.
+MISSING_BIAS = 100.0
+# Above this bias, 1 - s drowns in the server's single precision.
+LARGEST_TELLING_BIAS = 20.0
+# How far rounding carries one probability, or a sum of biased ones, past 1.
+SLACK = 1e-3
+# The same for probabilities that were read one by one, by servers that compute in half precision.
+_UNBIASED_SLACK = 1e-2
+# What adding up single-precision numbers is off by. A sum further past 1 does not tell the rest.
+_SUM_ERROR = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One option's symbol, and its token's id where that is known."""
+
+    text: str
+    id: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One listed token: its id where the server says it, its text where it says that.
+
+    `listed_probability` is the probability as the server lists it, None where it lists logarithms.
+    """
+
+    id: int | None
+    text: str | None
+    logprob: float
+    listed_probability: float | None = None
+
+    @property
+    def probability(self) -> float:
+        """Its probability."""
+        listed = self.listed_probability
+        return math.exp(self.logprob) if listed is None else listed
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The listed tokens; `sampled` is the predicted one, and among `entries` where it is known."""
+
+    entries: tuple[Entry, ...]
+    sampled: Entry | None = None
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether every token comes with its id."""
+        return all(entry.id is not None for entry in self.entries)
+
+    def find(self, candidate: Candidate) -> Entry | None:
+        """A candidate's token; None where it is not listed.
+
+        Raises:
+            ValueError: several listed tokens could be it, with different probabilities.
+        """
+        if candidate.id is not None and self.has_ids:
+            matching = [entry for entry in self.entries if entry.id == candidate.id]
+        else:
+            matching = [entry for entry in self.entries if entry.text == candidate.text]
+        if len({entry.logprob for entry in matching}) > 1:
+            raise ValueError("listed twice")
+        return matching[0] if matching else None
+
+
+@dataclass(frozen=True, slots=True)
+class Readout:
+    """`shares` are the candidates', in their order; the masses are of the whole vocabulary.
+
+    A mass is None where the server's numbers do not tell it.
+    """
+
+    shares: tuple[float, ...]
+    candidate_mass: float | None
+    off_option_mass: float | None
+
+
+def read_biased(probabilities: Sequence[float], bias: float) -> Readout:
+    """The readout of the candidates' probabilities, as they are with `bias`.
+
+    Raises:
+        ValueError: they cannot be probabilities.
+    """
+    total = math.fsum(probabilities)
+    if not 0 < total < 1 + SLACK:
+        raise ValueError("probabilities out of range")
+    shares = tuple(value / total for value in probabilities)
+    if bias > LARGEST_TELLING_BIAS or total > 1 + _SUM_ERROR:
+        return Readout(shares, None, None)
+    outside = max(0.0, 1.0 - total) * math.exp(bias)
+    return Readout(shares, total / (total + outside), outside / (total + outside))
+
+
+def read_unbiased(logprobs: Sequence[float]) -> Readout:
+    """The readout of log-probabilities without a bias: their softmax, and their mass as it is.
+
+    Raises:
+        ValueError: they cannot be of one distribution.
+    """
+    largest = max(logprobs)
+    mass = math.fsum(math.exp(logprob) for logprob in logprobs)
+    if largest == -math.inf or mass > 1 + _UNBIASED_SLACK:
+        raise ValueError("probabilities out of range")
+    weights = [math.exp(logprob - largest) for logprob in logprobs]
+    total = math.fsum(weights)
+    shares = tuple(weight / total for weight in weights)
+    if mass > 1 + _SUM_ERROR:
+        return Readout(shares, None, None)
+    mass = min(mass, 1.0)
+    return Readout(shares, mass, 1.0 - mass)
