@@ -131,7 +131,7 @@ def test_a_folder_that_cannot_be_made_is_one_line(sweep: Path, workplace: Path) 
     done = jevexp("compare", str(sweep), *QUICK, "--html", "file/below", cwd=workplace)
 
     assert done.status == 2
-    assert done.err.startswith("error: file/below")
+    assert done.err.startswith("error: file: is no folder")
     assert len(done.err.splitlines()) == 1
 
 

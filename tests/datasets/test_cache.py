@@ -164,7 +164,7 @@ def test_a_cache_that_cannot_be_written_is_named(server: FileServer, tmp_path: P
     with pytest.raises(InputError) as caught:
         fetch(PIN, server.url, cache=folder)
     assert str(caught.value) == (
-        f"{cached_path(PIN, folder)}: cannot use the dataset cache: Not a directory; "
+        f"{folder}: cannot use the dataset cache: is no folder; "
         "the environment variable JEVEXP_CACHE moves it"
     )
     assert server.requests == []

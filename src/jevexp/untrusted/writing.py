@@ -274,7 +274,8 @@ def make_folders(path: Path) -> None:
             missing.insert(0, at.name)
             at = at.parent
         except NotADirectoryError as error:
-            raise NotADirectoryError(error.errno, "is no folder", str(at)) from error
+            culprit = next(one for one in (at, *at.parents) if one.exists())
+            raise NotADirectoryError(error.errno, "is no folder", str(culprit)) from error
     # Making a folder beside a stranger's files is harmless: /tmp is root's, a team's is anybody's.
     folder = Folder(descriptor, at)
     try:
