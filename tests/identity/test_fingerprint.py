@@ -76,6 +76,7 @@ def test_a_moved_file_makes_no_difference(weights: Path) -> None:
         {"prompt_version": "2"},
         {"template_kwargs": {"enable_thinking": True}},
         {"managed": True, "cache_type_k": "q8_0"},
+        {"managed": True, "cache_type_v": "q8_0"},
         {"kind": "hosted"},
     ],
 )
@@ -102,7 +103,7 @@ def test_what_is_not_observed_is_taken_as_declared(weights: Path) -> None:
     assert declared.value == started.value != taken(weights).value
 
 
-@pytest.mark.parametrize("other", [{"ftype": "Q8_0"}, {"n_params": 7}, {"size": 7}])
+@pytest.mark.parametrize("other", [{"ftype": "Q8_0"}, {"n_params": 7}, {"size": 7}, {"n_vocab": 7}])
 def test_weights_that_cannot_be_read_still_differ(other: dict[str, Any]) -> None:
     assert taken(**other).value != taken().value
     assert taken().inputs["weights"]["sha256"] is None
@@ -112,6 +113,48 @@ def test_weights_that_cannot_be_read_still_differ(other: dict[str, Any]) -> None
 def test_a_declared_hash_stands_in_for_one_that_cannot_be_observed() -> None:
     values = {taken(None, {"weights": {"sha256": digit * 64}}).value for digit in "01"}
     assert len(values | {taken().value}) == 3
+
+
+FACTS = {"quantization.ftype": "Q2_K", "n_params": 513, "tensor_bytes": 172, "n_vocab": 262144}
+
+
+def test_a_declared_hash_is_never_one_that_was_observed(weights: Path) -> None:
+    claims = {"weights": {"sha256": "0" * 64}}
+    assert taken(None, claims).inputs["weights"] == {
+        "sha256": None,
+        "declared_sha256": "0" * 64,
+        **FACTS,
+    }
+    assert taken().inputs["weights"] == {"sha256": None, "declared_sha256": None, **FACTS}
+    # Nothing was observed at all: what is claimed still does not count as that.
+    silent = dict.fromkeys(("ftype", "n_params", "size", "n_vocab"))
+    assert taken(None, claims, **silent).inputs["weights"] == {
+        "sha256": None,
+        "declared_sha256": "0" * 64,
+        **dict.fromkeys(FACTS),
+    }
+    # One that was observed stands alone, whatever is claimed.
+    observed = observe({}, weights=weights).value("weights.sha256")
+    assert taken(weights, claims).inputs["weights"] == {"sha256": observed}
+
+
+def test_every_input_is_kept_and_the_value_is_that_of_earlier_runs() -> None:
+    found = taken(
+        None, {"files": {"projector": {"sha256": "1" * 64}}, "cache_type_k": "q8_0"}, n_ctx=8192
+    )
+    assert found.inputs == {
+        "backend": "llama_cpp",
+        "weights": {"sha256": None, "declared_sha256": None, **FACTS},
+        "files": {"projector": "1" * 64},
+        "chat_template_sha256": "c" * 64,
+        "context": 8192,
+        "cache_type_k": "q8_0",
+        "cache_type_v": None,
+        "readout": {"version": "1", "bias": 12.0, "extra_probs": 4},
+        "prompt_version": "1",
+        "template_kwargs": {"enable_thinking": False},
+    }
+    assert (found.version, found.value) == (1, "jf1-483e5b276a2752bb")
 
 
 def test_hosted_models_differ_by_what_they_call_themselves() -> None:
@@ -131,6 +174,7 @@ def test_several_requests_at_once_are_another_measurement_and_one_is_the_old_one
     one = fingerprint({}, report)
     assert fingerprint({}, report, 1) == one
     assert "concurrency" not in one.inputs
-    four = fingerprint({}, report, 4)
-    assert four.inputs == one.inputs | {"concurrency": 4}
-    assert len({one.value, four.value, fingerprint({}, report, 8).value}) == 3
+    several = {number: fingerprint({}, report, number) for number in (2, 3, 4, 8)}
+    for number, found in several.items():
+        assert found.inputs == one.inputs | {"concurrency": number}
+    assert len({one.value, *(found.value for found in several.values())}) == 5

@@ -205,6 +205,17 @@ def test_a_second_settlement_is_refused(ledger: FileLedger, path: Path) -> None:
     assert path.read_bytes() == before
 
 
+@pytest.mark.parametrize("settled", [False, True], ids=["open", "settled"])
+def test_an_id_is_reserved_once_whether_it_is_settled_or_not(path: Path, settled: bool) -> None:
+    written = [CAP, RESERVE, *([SETTLE] if settled else []), RESERVE]
+    path.write_text(pinned(*written))
+    line, name = len(written), RESERVE["reservation_id"]
+    with pytest.raises(
+        LedgerError, match=rf":{line}: not a ledger row: reservation {name} occurs twice"
+    ):
+        FileLedger(path, 1.0)
+
+
 def test_a_settlement_needs_its_reservation(ledger: FileLedger, path: Path) -> None:
     with pytest.raises(LedgerError, match="reservation nobody is unknown"):
         ledger.settle("nobody", 0.1, BASIS)

@@ -1,0 +1,1 @@
+"""Small faults put into a copy of the program, to see whether the tests see them."""
