@@ -20,14 +20,13 @@ from jevexp.backends.openai import OpenAIChat, OpenAILogprobs
 from jevexp.backends.protocol import Backend
 from jevexp.backends.python_factory import make_python
 from jevexp.backends.replay import Replay
-from jevexp.backends.server.managed import ManagedServer
 from jevexp.backends.systemone import SystemOne
 from jevexp.core.decision import Request
 from jevexp.core.task import Task
 from jevexp.settings import FakeBackend, PythonBackend
 from tests.contract.questions import TASKS
 from tests.support.bridge import judgevet_backend, need_bridge
-from tests.support.llama import backend_settings, model_identity
+from tests.support.llama import backend_settings, model_identity, open_server
 from tests.support.openai import chat_settings, logprobs_settings
 from tests.support.replays import ask, replay_settings, write_answers
 from tests.support.scripted_llama import scripted_llama
@@ -193,7 +192,7 @@ def openai_logprobs_tiny(folder: Path, requests: Sequence[Request]) -> Iterator[
     """Next-token probabilities from llama.cpp's own OpenAI route, with a tiny random model."""
     del requests
     pytest.importorskip("xllamacpp", reason="the extra `local` is not installed")
-    server = ManagedServer(write_tiny_gguf(folder / "tiny.gguf"), "m-1", backend_settings().server)
+    server = open_server(write_tiny_gguf(folder / "tiny.gguf"), "m-1")
     url = server.start(folder)
     try:
         yield OpenAILogprobs(logprobs_settings(base_url=url), model_identity(alias="m-1"))

@@ -12,10 +12,9 @@ import httpx
 import pytest
 
 from jevexp.backends.llama_cpp import LlamaCpp
-from jevexp.backends.server.managed import ManagedServer
 from jevexp.backends.weights import find_weights
 from jevexp.errors import InputError
-from tests.support.llama import backend_settings, model_identity
+from tests.support.llama import backend_settings, model_identity, open_server
 
 GEMMA = {
     "file": "gemma-3-270m-q4_k_m.gguf",
@@ -72,7 +71,7 @@ def live(request: pytest.FixtureRequest) -> Live:
 @contextmanager
 def served(gguf: Path, directory: Path, alias: str = "live") -> Iterator[Live]:
     """A server for `gguf` and a provider connected to it."""
-    server = ManagedServer(gguf, alias, backend_settings().server)
+    server = open_server(gguf, alias)
     url = server.start(directory)
     try:
         backend = LlamaCpp(backend_settings(base_url=url), model_identity()).open(directory)

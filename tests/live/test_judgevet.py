@@ -12,7 +12,6 @@ import pytest
 
 from jevexp.backends.judgevet import Judgevet
 from jevexp.backends.server.command import CommandServer
-from jevexp.backends.server.managed import ManagedServer
 from jevexp.backends.weights import find_weights
 from jevexp.core.decision import Request
 from jevexp.core.task import Task
@@ -20,7 +19,7 @@ from jevexp.errors import InputError
 from tests.support.bridge import judgevet_backend, need_bridge
 from tests.support.cli import jevexp, only_run
 from tests.support.compose import compose
-from tests.support.llama import backend_settings
+from tests.support.llama import open_server
 from tests.support.proxy import Proxy, proxying
 from tests.support.systemone import LAYA, SPARROW, settings
 from tests.support.tasks import task
@@ -50,7 +49,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
         pytest.skip(str(error))
     assert weights is not None
     folder = tmp_path_factory.mktemp("smollm2")
-    server = ManagedServer(weights, SERVED, backend_settings().server)
+    server = open_server(weights, SERVED)
     url = server.start(folder)
     try:
         with proxying({SERVED: url}) as proxy:

@@ -1,6 +1,7 @@
 """Managed servers from start to end, whichever end that is."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -9,9 +10,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from jevexp.backends.llama_cpp import LlamaCpp
+from jevexp.backends.server.managed import ManagedServer
 from jevexp.backends.server.process import LOG_NAME
 from jevexp.core.decision import Decision
 from jevexp.errors import InputError
@@ -62,6 +65,44 @@ def test_it_answers_under_the_configured_alias_and_logs_to_the_run(
     assert facts["library"].startswith("xllamacpp ")
     assert (facts["cache_type_k"], facts["cache_type_v"]) == ("f16", "f16")
     assert "listening on http://127.0.0.1" in (tmp_path / LOG_NAME).read_text()
+
+
+def test_nobody_without_its_key_is_answered(managed: LlamaCpp, tmp_path: Path) -> None:
+    server = managed._server
+    assert server is not None
+    log = (tmp_path / LOG_NAME).read_text()
+    port = re.findall(r"listening on http://127\.0\.0\.1:(\d+)", log)[0]
+    origin = {"Origin": "https://page.example"}
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
+        for headers in ({}, origin, {"Authorization": "Bearer guessed"}):
+            for path in ("/props", "/slots", "/lora-adapters", "/nothing"):
+                assert client.get(path, headers=headers).status_code == 401, path
+            for path in ("/completion", "/tokenize", "/apply-template", "/v1/chat/completions"):
+                assert client.post(path, headers=headers, json={}).status_code == 401, path
+        # What stays open, which docs/reference/llama-cpp.md says.
+        assert client.get("/health").status_code == 200
+        keyed = {"Authorization": f"Bearer {server.key}"}
+        answer = client.get("/props", headers=keyed | origin)
+        assert answer.status_code == 200
+        assert answer.headers.get("Access-Control-Allow-Origin", "") == ""
+    assert managed.decide(noul()).ok
+
+
+def test_its_key_is_another_one_each_time_and_nowhere(
+    managed: LlamaCpp, tiny_gguf: Path, tmp_path: Path
+) -> None:
+    first = managed._server
+    assert first is not None
+    decision = managed.decide(noul())
+    seen = repr(managed.describe()) + repr(decision) + (tmp_path / LOG_NAME).read_text()
+    pid = pid_of(managed)
+    for place in (Path(f"/proc/{pid}/cmdline"), Path(f"/proc/{pid}/environ")):
+        seen += place.read_text() if place.exists() else ""
+    assert first.key not in seen
+    assert first.key[-4:] not in (tmp_path / LOG_NAME).read_text()
+    other = ManagedServer(tiny_gguf, "other", backend_settings().server)
+    assert other.key != first.key
+    assert len(first.key) > 40
 
 
 def test_closing_ends_it(managed: LlamaCpp) -> None:

@@ -1,7 +1,9 @@
 """Settings and questions for tests of the llama.cpp provider."""
 
+from pathlib import Path
 from typing import Any
 
+from jevexp.backends.server.managed import ManagedServer
 from jevexp.core.decision import Request
 from jevexp.core.task import Question
 from jevexp.settings import LlamaCppBackend, ModelIdentity
@@ -34,6 +36,13 @@ def backend_settings(*, request_timeout_s: float = 30.0, **server: Any) -> Llama
             "request_timeout_s": request_timeout_s,
         }
     )
+
+
+def open_server(gguf: Path, alias: str) -> ManagedServer:
+    """A server as anybody may run one, which asks for no key; not started yet."""
+    server = ManagedServer(gguf, alias, backend_settings().server)
+    server.key = ""
+    return server
 
 
 def model_identity(**fields: Any) -> ModelIdentity:

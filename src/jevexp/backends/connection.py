@@ -49,6 +49,7 @@ class Connection:
         else:
             self._server = CommandServer(settings.server)
             self.url = self._server.start(log_directory)
+            key = self._server.key
         try:
             self.transport = Transport(
                 self.url,

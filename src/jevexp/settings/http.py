@@ -11,10 +11,15 @@ HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
 
 
 class ServerCommand(Model):
-    """How a server is started for the run; `{port}` in `command` becomes a free port."""
+    """How a server is started for the run; `{port}` in `command` becomes a free port.
+
+    `api_key_env` is the environment variable in which the server looks for the key that it is to
+    want: it finds a new one there in every run. A field with a default came later.
+    """
 
     command: tuple[str, ...] | None
     start_timeout_s: Seconds
+    api_key_env: EnvironmentVariable | None = None
 
     @model_validator(mode="after")
     def _has_port(self) -> Self:
@@ -22,6 +27,8 @@ class ServerCommand(Model):
             raise ValueError(
                 "command: holds no {port}; the server is told a free port in its place"
             )
+        if self.api_key_env is not None and self.command is None:
+            raise ValueError("api_key_env: only a server that command starts gets a key of ours")
         return self
 
 

@@ -3,6 +3,7 @@
 - `loading=N`: the first N answers say that it is still loading.
 - `family`: starts a process of its own, and both ignore the polite request to end.
 - `silent`: takes no connection.
+- `keyed=NAME`: wants the key in the variable NAME.
 - `says=TEXT`: prints TEXT and exits.
 """
 
@@ -32,7 +33,9 @@ def main(port: str, *options: str) -> None:
         def do_GET(self) -> None:
             nonlocal left
             left -= 1
-            self.send_response(503 if left >= 0 else 404)
+            wanted = os.environ[given["keyed"]] if "keyed" in given else None
+            refused = wanted and self.headers["Authorization"] != f"Bearer {wanted}"
+            self.send_response(503 if left >= 0 else 401 if refused else 404)
             self.send_header("Content-Length", "0")
             self.end_headers()
 

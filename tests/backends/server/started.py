@@ -13,10 +13,14 @@ from jevexp.settings import ServerCommand
 PROGRAM = Path(__file__).with_name("program.py")
 
 
-def server(*options: str, start_timeout_s: float = 30.0) -> CommandServer:
+def server(
+    *options: str, start_timeout_s: float = 30.0, api_key_env: str | None = None
+) -> CommandServer:
     """The test server, not started yet."""
     command = (sys.executable, str(PROGRAM), "{port}", *options)
-    return CommandServer(ServerCommand(command=command, start_timeout_s=start_timeout_s))
+    return CommandServer(
+        ServerCommand(command=command, start_timeout_s=start_timeout_s, api_key_env=api_key_env)
+    )
 
 
 def pids(directory: Path) -> list[int]:

@@ -52,6 +52,34 @@ def test_it_answers_on_a_free_port_and_logs_into_the_directory(tmp_path: Path) -
     assert len(pids(tmp_path)) == 2
 
 
+def test_a_key_of_its_own_for_every_start(tmp_path: Path) -> None:
+    keys = set()
+    for _ in range(2):
+        running = server("keyed=THE_KEY", api_key_env="THE_KEY")
+        try:
+            url = running.start(tmp_path)
+            assert running.key is not None
+            assert httpx.get(url, trust_env=False).status_code == 401
+            bearer = {"Authorization": f"Bearer {running.key}"}
+            assert httpx.get(url, headers=bearer, trust_env=False).status_code == 404
+            keys.add(running.key)
+        finally:
+            running.stop()
+    assert len(keys) == 2
+    assert min(map(len, keys)) > 40
+    assert "THE_KEY" not in os.environ
+    assert not any(key in path.read_text() for key in keys for path in tmp_path.iterdir())
+
+
+def test_without_a_variable_there_is_no_key() -> None:
+    assert server().key is None
+
+
+def test_a_server_that_is_not_started_here_gets_no_key_of_ours() -> None:
+    with pytest.raises(ValueError, match="api_key_env: only a server that command starts"):
+        ServerCommand(command=None, start_timeout_s=1.0, api_key_env="THE_KEY")
+
+
 def test_it_is_waited_for_while_it_says_that_it_is_loading(tmp_path: Path) -> None:
     loading = server("loading=3")
     url = loading.start(tmp_path)

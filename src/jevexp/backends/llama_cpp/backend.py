@@ -81,7 +81,7 @@ class LlamaCpp:
             )
         else:
             self._server = ManagedServer(gguf, self._model.alias, settings.server)
-            url, key = self._server.start(log_directory), None
+            url, key = self._server.start(log_directory), self._server.key
         self._transport = Transport(
             url, key, settings.connect_timeout_s, settings.request_timeout_s, code_of=code_of
         )

@@ -1,6 +1,7 @@
 """The started server's own process: `python -m jevexp.backends.server.child`.
 
-Standard input carries one JSON line with the parameters and is then held open: its end means that
+Standard input carries one JSON line with the parameters, the key that the server wants among them,
+and is then held open: its end means that
 the parent is gone. Standard output carries one line back, the address. Everything that llama.cpp
 prints goes to standard error.
 """
@@ -69,6 +70,18 @@ def _start(asked: dict[str, Any]) -> Any:
     # way where it is split: the same prompt would give other numbers on another route.
     params.n_ctx_checkpoints = 0
     params.ui = False
+    # Nobody else on this machine, and no page in a browser, is answered; `/health` is open to all.
+    params.api_keys = [asked["api_key"]]
+    params.endpoint_slots = False
+    for name, nobody in (
+        ("cors_origins", ""),
+        ("cors_methods", ""),
+        ("cors_headers", ""),
+        ("cors_credentials", False),
+    ):
+        # Older versions have fewer of these, and the key in any case.
+        if hasattr(params, name):
+            setattr(params, name, nobody)
     return xllamacpp.Server(params)
 
 

@@ -1,5 +1,6 @@
 """Starting any server from a command, knowing when it answers, and never leaving it behind."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from secrets import token_urlsafe
 
 from jevexp.backends.server.lifeline import parent_to_name
 from jevexp.backends.server.ports import claim_port, release_port
@@ -30,9 +32,14 @@ class CommandServer:
     It has a session of its own, so that a terminal's Ctrl-C reaches only us and the run can end
     in order. It ends with `stop`, and also when this process ends in any way; so do the processes
     that it started, as long as they stay in its process group.
+
+    Attributes:
+        key: what the server was told to want in requests, another one each time; None where it was
+            told nothing.
     """
 
     def __init__(self, settings: ServerCommand) -> None:
+        self.key = token_urlsafe(32) if settings.api_key_env is not None else None
         self._settings = settings
         self._process: subprocess.Popen[bytes] | None = None
         self._port: int | None = None
@@ -86,6 +93,7 @@ class CommandServer:
                 stderr=output,
                 start_new_session=True,
                 bufsize=0,
+                env=self._environment(),
             )
         assert self._process.stdin is not None  # noqa: S101 - for the type checker
         asked = {"parent": parent_to_name(), "command": command}
@@ -93,9 +101,13 @@ class CommandServer:
         with suppress(BrokenPipeError):
             self._process.stdin.write(dumps(asked).encode() + b"\n")
 
+    def _environment(self) -> dict[str, str]:
+        name = self._settings.api_key_env
+        return dict(os.environ) | ({name: self.key} if name and self.key else {})
+
     def _wait(self, url: str, log: Path) -> None:
         deadline = time.monotonic() + self._settings.start_timeout_s
-        transport = Transport(url, None, _ANSWER_S, _ANSWER_S)
+        transport = Transport(url, self.key, _ANSWER_S, _ANSWER_S)
         try:
             while True:
                 answered = _answers(transport)

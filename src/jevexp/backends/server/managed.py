@@ -8,6 +8,7 @@ from contextlib import suppress
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
+from secrets import token_urlsafe
 
 from jevexp.backends.server.lifeline import parent_to_name
 from jevexp.backends.server.process import LOG_NAME, end, last_words
@@ -22,9 +23,14 @@ class ManagedServer:
 
     It has a session of its own, so that a terminal's Ctrl-C reaches only us and the run can end
     in order. It ends with `stop`, and also when this process ends in any way.
+
+    Attributes:
+        key: what the server wants to see in every request but `/health`; another one each time, in
+            no file and on no command line.
     """
 
     def __init__(self, gguf: Path, alias: str, settings: LlamaServer) -> None:
+        self.key = token_urlsafe(32)
         self._gguf = gguf
         self._alias = alias
         self._settings = settings
@@ -72,6 +78,7 @@ class ManagedServer:
             "parent": parent_to_name(),
             "gguf": str(self._gguf.resolve()),
             "alias": self._alias,
+            "api_key": self.key,
             **self._settings.model_dump(
                 include={
                     "context", "threads", "slots", "cache_type_k", "cache_type_v", "gpu_layers"
