@@ -210,9 +210,9 @@ def test_raw_evidence_that_is_not_the_records_is_refused_also_under_new_checksum
     ("name", "content", "said"),
     [
         ("results.jsonl", b'{"task_id": 1}\n', "results.jsonl:1: not a record"),
-        ("manifest.json", b"[]", "manifest.json: expected an object"),
+        ("manifest.json", b"[]", "manifest.json: not a manifest: "),
         ("manifest.json", b"{}", "manifest.json: not a manifest"),
-        ("manifest.json", b"{", "manifest.json: not JSON: "),
+        ("manifest.json", b"{", "manifest.json: not a manifest: Expecting "),
     ],
 )
 def test_what_is_no_run_is_refused(name: str, content: bytes, said: str, source: Path) -> None:
@@ -243,7 +243,7 @@ def test_tasks_that_are_needed_and_have_changed_are_refused(tmp_path: Path) -> N
     path = tmp_path / "source"
     # The vectors' failures keep no request, so that only the tasks say what was asked.
     ask(path, [task("noul")], Provider(failure()), **described_by(path, NAMES, "00" * 32))
-    assert "its tasks have changed since the run" in why_not(path)
+    assert "the tasks have changed since the run" in why_not(path)
 
 
 # What it says of itself

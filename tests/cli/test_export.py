@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from jevexp.cli.export import main
-from jevexp.cli.on_disk import planned_tasks, run_directories
+from jevexp.datasets import planned_tasks_or_none
 from jevexp.errors import InputError
+from jevexp.store.finding import run_directories
 from tests.support.runs import make_killed_run, make_run, manifest, noul_tasks, tracking
 
 TASKS = noul_tasks(2)
@@ -210,7 +211,7 @@ def test_tasks_that_would_need_a_download_are_done_without(tmp_path: Path) -> No
     }
     resolved = manifest(tmp_path).config.resolved | {"dataset": dataset}
 
-    found = planned_tasks(
+    found = planned_tasks_or_none(
         manifest(tmp_path, config={"sha256": "", "overrides": [], "resolved": resolved})
     )
 
@@ -223,7 +224,7 @@ def test_tasks_that_changed_since_the_run_are_done_without(tmp_path: Path) -> No
     dataset = {"name": "mine", "source": "local", "path": str(file)}
     resolved = manifest(tmp_path).config.resolved | {"dataset": dataset}
 
-    found = planned_tasks(
+    found = planned_tasks_or_none(
         manifest(tmp_path, config={"sha256": "", "overrides": [], "resolved": resolved})
     )
 

@@ -6,7 +6,8 @@ from contextlib import chdir
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from jevexp.store.directory import CHECKSUMS, MANIFEST
+from jevexp.store.checksums import CHECKSUMS
+from jevexp.store.directory import MANIFEST
 from tests.crash.child import NAMES, Child, Kill, Log, start
 from tests.crash.oracle import RESERVED_USD, rows_of, union, verified
 from tests.crash.trial import DEMO, MOST_SESSIONS, TASKS, Tally, ended

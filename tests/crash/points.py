@@ -16,8 +16,8 @@ from jevexp.harness import FileLedger
 from jevexp.ledger import file as ledger_file
 from jevexp.ledger import own, rows
 from jevexp.run import running
-from jevexp.store import RunDirectory, directory, early
-from jevexp.store.pending import Pending
+from jevexp.store import RunDirectory, directory, records
+from jevexp.store.records import Pending
 from jevexp.tracking.tracker import MlflowTracker
 from jevexp.untrusted import writing
 
@@ -81,7 +81,7 @@ def inside_file(name_part: str, count: Count) -> None:
             die()
         original(file, data)
 
-    for module in (writing, directory, early):
+    for module in (writing, directory, records):
         setattr(module, "write_durably", torn)  # noqa: B010  mypy
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jevexp.store import RunDirectory, RunStatus
-from jevexp.store.directory import CHECKSUMS, MANIFEST
+from jevexp.store.checksums import CHECKSUMS
+from jevexp.store.directory import MANIFEST
 from tests.crash.child import NAMES, Kill, Log, start
 from tests.crash.oracle import books, exported, reads_cleanly, run_directories, union, verified
 from tests.crash.points import BEFORE_TRACKING, ONLY_RESUMED, POINTS, WHILE_TRACKING

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from jevexp.datasets import FileState, file_state
-from jevexp.datasets.cache import cache_folder, cached_path, fetch
+from jevexp.datasets.cache import cached_path, fetch
 from jevexp.datasets.download import Limits
 from jevexp.errors import InputError
+from jevexp.store.cache import cache_folder
 from tests.datasets.file_server import FileServer, pin_of, serving, task_lines, whole
 
 BODY = task_lines()

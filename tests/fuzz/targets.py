@@ -334,9 +334,9 @@ def run_directories(place: Path) -> Iterator[Case]:
 
 
 def load_tasks_of(run: Path) -> Any:
-    from jevexp.cli.on_disk import planned_tasks
+    from jevexp.datasets import planned_tasks_or_none
 
-    return planned_tasks(RunDirectory(run).read_manifest())
+    return planned_tasks_or_none(RunDirectory(run).read_manifest())
 
 
 def read(verb: str, run: Path, good: Path, day: Path, planned: Any) -> None:

@@ -17,7 +17,7 @@ from jevexp.core.summary import Summary
 from jevexp.errors import InputError
 from jevexp.harness import summarize
 from jevexp.store import RunDirectory
-from jevexp.store.pending import Held
+from jevexp.store.records import Held
 from tests.support.runs import manifest
 from tests.support.tasks import record, task
 

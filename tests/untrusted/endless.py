@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from jevexp.backends.replay import read_answers
-from jevexp.backends.replayed_run import verify_checksums
+from jevexp.backends.replayed_run import read_run
 from jevexp.datasets import load_tasks
 from jevexp.errors import InputError
 from jevexp.ledger import FileLedger, LedgerError
@@ -27,7 +27,7 @@ def main() -> None:
         "results.jsonl": lambda path: list(RunDirectory(path.parent).records()),
         "manifest.json": lambda path: RunDirectory(path.parent).read_manifest(),
         "summary.json": lambda path: RunDirectory(path.parent).read_summary(),
-        "checksums.sha256": lambda path: verify_checksums(path.parent),
+        "checksums.sha256": lambda path: read_run(path.parent),
     }
     said = {}
     for name, read in readers.items():

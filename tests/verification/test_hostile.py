@@ -14,7 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jevexp.store.directory import CHECKSUMS, LEDGER, MANIFEST, RESULTS, SUMMARY
+from jevexp.store.checksums import CHECKSUMS
+from jevexp.store.directory import LEDGER, MANIFEST, RESULTS, SUMMARY
 from jevexp.verification import State, verify_run
 from tests.support.forgery import edit, lines, raw_file, reseal, write_lines
 from tests.verification.test_run import complaints

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from jevexp.store.directory import CHECKSUMS, LEDGER, MANIFEST, RESULTS, SUMMARY
+from jevexp.store.checksums import CHECKSUMS
+from jevexp.store.directory import LEDGER, MANIFEST, RESULTS, SUMMARY
 from jevexp.verification import Result, State, verify_run
 from tests.support.cli import jevexp, only_run, start
 from tests.support.forgery import edit, lines, raw_file, reseal, write_lines

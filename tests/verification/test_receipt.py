@@ -9,7 +9,8 @@ import pytest
 
 from jevexp.datasets import load_dataset
 from jevexp.errors import InputError
-from jevexp.store.directory import CHECKSUMS, RESULTS
+from jevexp.store.checksums import CHECKSUMS
+from jevexp.store.directory import RESULTS
 from jevexp.verification import Report, State, verify_run
 from jevexp.verification.receipt import check_receipt, make_receipt, read_receipt, write
 from tests.support.compose import compose

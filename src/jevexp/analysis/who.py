@@ -7,7 +7,7 @@ from jevexp.analysis.comparison import IdentityField
 from jevexp.analysis.runs import FinishedRun
 from jevexp.core.identity import FieldReport, in_words
 from jevexp.store import Manifest
-from jevexp.store.overrides import differing_overrides
+from jevexp.store.manifest import differing_overrides
 
 # A longer one would be cut in plots and tables.
 _LONGEST_LABEL = 32

@@ -4,17 +4,15 @@ A package is read through its metadata only; no code that a configuration names 
 """
 
 import hashlib
-import os
 import re
 from collections.abc import Iterator
 from importlib import metadata
 from io import FileIO
 from pathlib import Path
 
-from platformdirs import user_cache_path
-
 from jevexp.errors import InputError
 from jevexp.settings import ModelIdentity
+from jevexp.store.cache import cache_folder
 from jevexp.untrusted.files import opened
 from jevexp.untrusted.locks import locked
 from jevexp.untrusted.writing import Folder, write_all
@@ -66,13 +64,6 @@ def find_weights(model: ModelIdentity) -> Path | None:
     return _assembled(parts, weights.file, weights.sha256)
 
 
-def cache_root() -> Path:
-    """Where assembled weights are kept: `JEVEXP_CACHE`, else the platform's cache folder."""
-    if chosen := os.environ.get("JEVEXP_CACHE"):
-        return Path(chosen)
-    return user_cache_path("jevexp")
-
-
 def _shipped(distribution: str) -> Iterator[Path]:
     """Every file of the installed distribution, then of those whose name extends its own."""
     for file in metadata.files(distribution) or ():
@@ -85,7 +76,7 @@ def _shipped(distribution: str) -> Iterator[Path]:
 
 def _assembled(parts: list[Path], name: str, sha256: str) -> Path:
     """The parts as one file, written beside its final place so that a half never looks whole."""
-    target = cache_root() / "weights" / sha256 / name
+    target = cache_folder() / "weights" / sha256 / name
     if target.is_file():
         return target
     try:

@@ -8,12 +8,13 @@ from tempfile import TemporaryDirectory
 
 from jevexp.analysis.runs import FinishedRun, read_run
 from jevexp.cli.console import make_console
-from jevexp.cli.on_disk import planned_tasks, run_directories
 from jevexp.cli.tracked import TrackedRuns, add_where, run_id_of
 from jevexp.core.json import dumps
 from jevexp.core.task import Task
+from jevexp.datasets import planned_tasks_or_none
 from jevexp.errors import InputError
 from jevexp.store import Manifest, RunDirectory, RunStatus
+from jevexp.store.finding import run_directories
 
 
 def add_runs(parser: ArgumentParser) -> None:
@@ -101,7 +102,7 @@ def read_runs(directories: Sequence[RunDirectory]) -> list[FinishedRun]:
         settings = dumps(manifest.config.resolved["dataset"], sort_keys=True)
         key = (settings, manifest.dataset.dataset_hash, manifest.counts.requested)
         if key not in known:
-            known[key] = planned_tasks(manifest)
+            known[key] = planned_tasks_or_none(manifest)
         return known[key]
 
     return [read_run(directory, find_tasks) for directory in directories]

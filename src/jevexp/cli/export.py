@@ -10,12 +10,13 @@ from rich.text import Text
 
 from jevexp.cli.additions import additions
 from jevexp.cli.console import make_console
-from jevexp.cli.on_disk import planned_tasks, run_directories
 from jevexp.cli.sweep_comparison import log_sweep_comparison
 from jevexp.cli.tracked import add_login, export_options, login_fields
+from jevexp.datasets import planned_tasks_or_none
 from jevexp.errors import InputError
 from jevexp.settings import Tracking
 from jevexp.store import Manifest, RunDirectory, RunStatus
+from jevexp.store.finding import run_directories
 from jevexp.tracking import TrackedRun, Tracker, TrackingError, make_tracker
 
 
@@ -126,7 +127,7 @@ def _log(console: Console, tracker: Tracker, export: Export) -> TrackedRun | Non
     """Log one run and say what that did; None where it failed."""
     path = export.directory.path
     try:
-        tasks = planned_tasks(export.manifest)
+        tasks = planned_tasks_or_none(export.manifest)
         settings = export.target.settings
         more = additions(export.directory, tasks, report=settings.report)
         run = tracker.log(export.directory, tasks, more)

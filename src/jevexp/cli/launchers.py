@@ -4,7 +4,8 @@ import time
 from pathlib import Path
 
 from jevexp.store import RunDirectory
-from jevexp.store.directory import CHECKSUMS
+from jevexp.store.checksums import CHECKSUMS
+from jevexp.store.finding import sweep_members
 
 # Longer than a started process needs until it has its directory.
 _QUIET_S = 10.0
@@ -20,7 +21,7 @@ def wait_for_runs(sweep: Path, planned: int) -> None:
     """
     last_seen = time.monotonic()
     while time.monotonic() - last_seen < _QUIET_S:
-        runs = [RunDirectory(path) for path in sweep.glob("[0-9]*-*") if path.is_dir()]
+        runs = [RunDirectory(path) for path in sweep_members(sweep)]
         if any(run.in_use for run in runs):
             last_seen = time.monotonic()
         elif sum((run.path / CHECKSUMS).exists() for run in runs) == planned:

@@ -14,11 +14,7 @@ from jevexp.cli.console import make_console
 from jevexp.core.summary import Summary
 from jevexp.errors import InputError
 from jevexp.store import Manifest, RunDirectory, RunStatus
-from jevexp.store.directory import MANIFEST
-
-# Where Hydra puts a run, and a run of a sweep; see conf/hydra/default.yaml.
-_PLACES = (f"*/*/{MANIFEST}", f"sweeps/*/*/*/{MANIFEST}")
-
+from jevexp.store.finding import runs_below
 
 _STYLE = {RunStatus.COMPLETE: "green", RunStatus.RUNNING: "yellow"}
 
@@ -73,8 +69,7 @@ def _parser() -> argparse.ArgumentParser:
 def _read(outputs: Path) -> tuple[list[Listed], list[str]]:
     """The runs, newest first, and why others cannot be read."""
     runs, broken = [], []
-    for path in sorted({path.parent for place in _PLACES for path in outputs.glob(place)}):
-        directory = RunDirectory(path)
+    for directory in runs_below(outputs):
         try:
             runs.append(Listed(directory, directory.read_manifest(), directory.read_summary()))
         except InputError as error:

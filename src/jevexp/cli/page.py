@@ -14,11 +14,11 @@ from jevexp.analysis.runs import FinishedRun
 from jevexp.cli.choose_runs import read_runs
 from jevexp.cli.comparison_options import add_options, options_of
 from jevexp.cli.console import make_console, print_json
-from jevexp.cli.on_disk import run_directories
 from jevexp.cli.page_place import add_force, checked, place_of
 from jevexp.cli.tracked import TrackedRuns, add_store, run_id_of
 from jevexp.errors import InputError
 from jevexp.store import RunDirectory, RunStatus
+from jevexp.store.finding import run_directories
 
 
 def main(argv: Sequence[str]) -> int:

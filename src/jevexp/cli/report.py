@@ -16,6 +16,7 @@ from jevexp.errors import InputError
 from jevexp.harness.groups import percentile
 from jevexp.store import Manifest, RunDirectory, RunStatus
 from jevexp.store.directory import MANIFEST
+from jevexp.store.finding import sweep_members, sweep_order
 
 _MOST_FAULTS = 3
 # Above this share outside the options, the model did not mean to choose one of them.
@@ -81,8 +82,7 @@ def report_sweep(console: Console, path: Path, planned: int, elsewhere: Sequence
     runs = []
     broken = []
     killed = set()
-    here = [one for one in _folders(path) if not one.name.startswith(".")]
-    for directory in sorted([*elsewhere, *here], key=_number):
+    for directory in sorted([*elsewhere, *sweep_members(path)], key=sweep_order):
         try:
             run = RunDirectory(directory)
             manifest, summary = run.read_manifest(), run.read_summary()
@@ -129,10 +129,6 @@ def _counted(manifest: Manifest, directory: RunDirectory) -> Manifest:
     return manifest.model_copy(update={"counts": manifest.counts.model_copy(update=counts)})
 
 
-def _folders(path: Path) -> list[Path]:
-    return [one for one in path.iterdir() if one.is_dir()] if path.is_dir() else []
-
-
 def _stray_mass(directory: RunDirectory) -> float | None:
     """Median over the answers of the probability outside the options, where providers report it."""
     masses = [
@@ -157,8 +153,3 @@ def _failures(directory: RunDirectory) -> list[str]:
 
 def _print_place(console: Console, what: str, path: Path) -> None:
     console.print(Text(f"{what}: {path}"))
-
-
-def _number(path: Path) -> tuple[int, str]:
-    head = path.name.partition("-")[0]
-    return (int(head) if head.isdecimal() else 0, path.name)

@@ -16,7 +16,9 @@ from jevexp.harness.interrupts import Interrupted
 from jevexp.run.resume import Earlier, adopt, charged_in, read_earlier
 from jevexp.settings import Settings
 from jevexp.store import RunDirectory, RunStatus
-from jevexp.store.directory import CHECKSUMS, LEDGER, MANIFEST
+from jevexp.store.checksums import CHECKSUMS
+from jevexp.store.directory import LEDGER, MANIFEST
+from jevexp.store.finding import sweep_members
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +132,14 @@ class _Found:
 
     def __init__(self, sweep: Path) -> None:
         self._by_config: dict[str, list[tuple[Path, str | None]]] = {}
-        # Ten comes after nine.
-        for path in sorted(sweep.glob(f"*/{MANIFEST}"), key=lambda one: (len(one.name), one)):
-            manifest = RunDirectory(path.parent).read_manifest()
+        for path in sweep_members(sweep):
+            if not (path / MANIFEST).exists():
+                continue
+            manifest = RunDirectory(path).read_manifest()
             if manifest.status is not RunStatus.REFUSED:
                 resumed = manifest.resumed.path if manifest.resumed else None
                 runs = self._by_config.setdefault(manifest.config.sha256, [])
-                runs.append((path.parent, resumed))
+                runs.append((path, resumed))
 
     def take(self, config_hash: str, goes_on_with: str | None) -> Earlier | None:
         """The next run with this configuration; None where none was started.

@@ -11,11 +11,10 @@ from jevexp.analysis.runs import read_records
 from jevexp.cli import tables
 from jevexp.cli.console import make_console, print_json
 from jevexp.core.summary import Summary
-from jevexp.core.task import Task
-from jevexp.datasets import load_dataset
+from jevexp.datasets import planned_tasks
 from jevexp.errors import InputError
 from jevexp.harness import make_harness
-from jevexp.settings import Dataset, Harness
+from jevexp.settings import Harness
 from jevexp.store import Manifest, RunDirectory
 from jevexp.store.directory import SUMMARY
 from jevexp.verification.check import differences
@@ -33,7 +32,7 @@ def main(argv: Sequence[str]) -> int:
     directory = RunDirectory(arguments.run)
     manifest = directory.read_manifest()
     harness = make_harness(_harness(arguments, manifest))
-    tasks = _tasks(manifest)
+    tasks = planned_tasks(manifest)
     records = read_records(directory)
     try:
         summary = harness.summarize(tasks, records, ledger_charged_usd=manifest.ledger.charged_usd)
@@ -69,18 +68,6 @@ def _harness(arguments: argparse.Namespace, manifest: Manifest) -> Harness:
     # Only a person names a folder to run code from; the manifest may be anybody's.
     name = arguments.harness or manifest.harness.name
     return Harness.of({"name": name, "path": arguments.harness_path}, at="harness")
-
-
-def _tasks(manifest: Manifest) -> Sequence[Task]:
-    """The tasks that the run was put, by its manifest."""
-    dataset = Dataset.of(manifest.config.resolved["dataset"], at="dataset")
-    loaded = load_dataset(dataset, may_download=False)
-    if loaded.dataset_hash != manifest.dataset.dataset_hash:
-        raise InputError(
-            f"dataset: the tasks have changed since the run: expected dataset_hash "
-            f"{manifest.dataset.dataset_hash}, found {loaded.dataset_hash}"
-        )
-    return loaded.tasks[: manifest.counts.requested]
 
 
 def _compare(console: Console, directory: RunDirectory, summary: Summary) -> int:

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from jevexp.core.summary import GroupSummary, Summary
 from jevexp.store import Manifest, RunStatus
-from jevexp.store.overrides import differing_overrides
+from jevexp.store.manifest import differing_overrides
 
 _STYLE = {RunStatus.COMPLETE: "green", RunStatus.RUNNING: "yellow"}
 

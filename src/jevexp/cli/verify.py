@@ -7,7 +7,7 @@ from pathlib import Path
 from jevexp.cli.console import make_console, print_json
 from jevexp.cli.verification_view import print_report
 from jevexp.errors import InputError
-from jevexp.store.directory import MANIFEST, RESULTS
+from jevexp.store.finding import run_directories
 from jevexp.verification import Report, State, verify_run
 from jevexp.verification.receipt import check_receipt, read_receipt
 
@@ -23,7 +23,7 @@ def main(argv: Sequence[str]) -> int:
         InputError: a path is no run and no sweep, or the receipt is none.
     """
     arguments = _parser().parse_args(argv)
-    roots = [root for path in arguments.runs for root in _roots(path)]
+    roots = [run.path for path in arguments.runs for run in run_directories(path, begun=True)]
     receipt = None
     if arguments.receipt is not None:
         if len(roots) > 1:
@@ -68,28 +68,3 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--verbose", action="store_true", help="all checks, also of several runs")
     parser.add_argument("--json", action="store_true", help="print the checks as JSON")
     return parser
-
-
-def _roots(path: Path) -> list[Path]:
-    """The run at `path`, or the runs right below it, in the order of a sweep."""
-    if _is_run(path):
-        return [path]
-    if not path.is_dir():
-        raise InputError(f"{path}: no such folder; give a run directory, or a sweep's")
-    try:
-        below = [entry for entry in path.iterdir() if not entry.is_symlink() and _is_run(entry)]
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
-    if not below:
-        raise InputError(f"{path}: no run here and none right below: {MANIFEST} is missing")
-    return sorted(below, key=_order)
-
-
-def _is_run(path: Path) -> bool:
-    """Whether a run has begun there; one that was killed early has no manifest yet."""
-    return any((path / name).is_symlink() or (path / name).exists() for name in (MANIFEST, RESULTS))
-
-
-def _order(path: Path) -> tuple[int, str]:
-    number = path.name.partition("-")[0]
-    return (int(number) if number.isdecimal() and len(number) < 9 else 0, path.name)

@@ -2,7 +2,15 @@
 
 from jevexp.datasets.cache import FileState, cached_path, file_state
 from jevexp.datasets.load import dataset_hash, load_tasks
-from jevexp.datasets.resolve import LoadedDataset, LoadedFile, load_dataset, pull
+from jevexp.datasets.resolve import (
+    LoadedDataset,
+    LoadedFile,
+    dataset_of,
+    load_dataset,
+    planned_tasks,
+    planned_tasks_or_none,
+    pull,
+)
 
 __all__ = [
     "FileState",
@@ -10,8 +18,11 @@ __all__ = [
     "LoadedFile",
     "cached_path",
     "dataset_hash",
+    "dataset_of",
     "file_state",
     "load_dataset",
     "load_tasks",
+    "planned_tasks",
+    "planned_tasks_or_none",
     "pull",
 ]

@@ -1,18 +1,17 @@
 """Downloaded task files, kept by content: datasets/<sha256>/<name> below the cache folder."""
 
-import os
 from contextlib import suppress
 from enum import StrEnum
 from io import BufferedWriter
 from pathlib import Path, PurePosixPath
 
-import platformdirs
 from rich.console import Console
 
 from jevexp.datasets.download import LIMITS, Limits, download
 from jevexp.datasets.verify import difference
 from jevexp.errors import InputError
 from jevexp.settings import PinnedFile
+from jevexp.store.cache import cache_folder
 from jevexp.untrusted.locks import LockHeld, locked
 from jevexp.untrusted.writing import Folder
 
@@ -23,13 +22,6 @@ class FileState(StrEnum):
     CACHED = "cached"
     MISSING = "missing"
     DAMAGED = "damaged"
-
-
-def cache_folder() -> Path:
-    """`$JEVEXP_CACHE`, else the platform's cache folder for jevexp."""
-    if chosen := os.environ.get("JEVEXP_CACHE"):
-        return Path(chosen).expanduser()
-    return platformdirs.user_cache_path("jevexp")
 
 
 def cached_path(pin: PinnedFile, cache: Path | None = None) -> Path:

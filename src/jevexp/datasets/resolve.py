@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
+from jevexp.core.task import Task
 from jevexp.datasets.cache import FileState, fetch, file_state
 from jevexp.datasets.download import pinned_url
 from jevexp.datasets.load import hash_of, read_file
@@ -15,6 +16,7 @@ from jevexp.datasets.tasks import Tasks
 from jevexp.datasets.verify import difference, sha256_of
 from jevexp.errors import InputError
 from jevexp.settings import Dataset, PinnedFile
+from jevexp.store.manifest import Manifest
 
 # What a manifest keeps of a dataset's settings.
 PIN_FIELDS = ("source", "title", "licence", "repository", "commit", "base_url")
@@ -138,6 +140,39 @@ def _load(dataset: Dataset, sources: Sequence[_Source]) -> LoadedDataset:
         files=tuple(loaded),
         pin=_pin(dataset),
     )
+
+
+def dataset_of(manifest: Manifest) -> LoadedDataset:
+    """The dataset of a run, found again by its manifest; nothing is downloaded.
+
+    Raises:
+        InputError: they are not here, or have changed since the run.
+    """
+    dataset = Dataset.of(manifest.config.resolved["dataset"], at="dataset")
+    loaded = load_dataset(dataset, may_download=False)
+    if loaded.dataset_hash != manifest.dataset.dataset_hash:
+        raise InputError(
+            f"dataset: the tasks have changed since the run: expected dataset_hash "
+            f"{manifest.dataset.dataset_hash}, found {loaded.dataset_hash}"
+        )
+    return loaded
+
+
+def planned_tasks(manifest: Manifest) -> Sequence[Task]:
+    """The tasks that a run was put.
+
+    Raises:
+        InputError: they are not here, or have changed since the run.
+    """
+    return dataset_of(manifest).tasks[: manifest.counts.requested]
+
+
+def planned_tasks_or_none(manifest: Manifest) -> Sequence[Task] | None:
+    """The tasks that a run was put; None where they cannot be had."""
+    try:
+        return planned_tasks(manifest)
+    except InputError:
+        return None
 
 
 def pull(dataset: Dataset, *, cache: Path | None = None, show: Console | None = None) -> list[Path]:

@@ -24,9 +24,9 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
-from jevexp.backends.weights import cache_root
 from jevexp.core.json import dumps, loads
 from jevexp.errors import InputError
+from jevexp.store.cache import cache_folder
 from jevexp.untrusted import files
 from jevexp.untrusted.files import read_document
 from jevexp.untrusted.locks import locked
@@ -202,7 +202,7 @@ class HashCache:
     def __init__(self, path: Path) -> None:
         self._path = str(path.absolute())
         name = hashlib.sha256(os.fsencode(self._path)).hexdigest()
-        self._entry = cache_root() / _FOLDER / f"{name}.json"
+        self._entry = cache_folder() / _FOLDER / f"{name}.json"
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -13,9 +13,9 @@ from jevexp.harness.interrupts import Interrupted, Interrupts
 from jevexp.run.asking import Attempt, Observer
 from jevexp.run.journal import Ending, Journal
 from jevexp.run.planning import Launch, Plan
+from jevexp.run.runlog import run_log
 from jevexp.store import Manifest, RunDirectory, RunStatus
 from jevexp.store.directory import LOG
-from jevexp.store.runlog import run_log
 
 log = logging.getLogger(__name__)
 

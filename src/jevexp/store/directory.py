@@ -13,12 +13,11 @@ from jevexp.core.record import Record
 from jevexp.core.summary import Summary
 from jevexp.errors import InputError
 from jevexp.store.adoption import AdoptedRecords, Adoption
-from jevexp.store.early import EarlyRecords
-from jevexp.store.lock import WriterLock, is_held
+from jevexp.store.checksums import CHECKSUMS, checksum_lines
 from jevexp.store.manifest import Manifest
-from jevexp.store.pending import Held, Pending
-from jevexp.store.records import lines, read_records, reason
-from jevexp.untrusted.files import RefusedPath, opened, read_document
+from jevexp.store.records import EarlyRecords, Held, Pending, lines, raw_name, read_records, reason
+from jevexp.untrusted.files import RefusedPath, read_document
+from jevexp.untrusted.locks import WriterLock, is_held
 from jevexp.untrusted.writing import (
     Folder,
     create,
@@ -36,9 +35,7 @@ RAW = "raw"
 LEDGER = "ledger.jsonl"
 MANIFEST = "manifest.json"
 SUMMARY = "summary.json"
-CHECKSUMS = "checksums.sha256"
 LOG = "run.log"
-SERVER_LOG = "server.log"
 # What the launcher makes before the run gets its directory.
 LAUNCHER_FILES = frozenset({".hydra"})
 
@@ -101,7 +98,7 @@ class RunDirectory:
 
     def raw_file(self, task_id: str) -> Path:
         """Where a task's raw evidence is."""
-        return self.raw / f"{hashlib.sha256(task_id.encode()).hexdigest()}.json"
+        return self.raw / raw_name(task_id)
 
     def hold(self, record: Record, raw: str) -> None:
         """Keep an answer that has neither raw evidence nor a record yet; `append` ends that."""
@@ -258,15 +255,7 @@ class RunDirectory:
         """
         if (self.path / CHECKSUMS).exists():
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), self.path / CHECKSUMS)
-        # As texts, in the order of paths, which as objects would take several times as much.
-        found = (Path(at, name) for at, _, files in os.walk(self.path) for name in files)
-        names = [path.relative_to(self.path).as_posix() for path in found if _is_file(path)]
-        sums = bytearray()
-        for name in sorted(names, key=lambda name: name.split("/")):
-            with opened(self.path / name, follow_links=False) as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-            sums += f"{digest}  {name}\n".encode()
-        replace(self.path / CHECKSUMS, bytes(sums))
+        replace(self.path / CHECKSUMS, checksum_lines(self.path))
 
     def _write(self, records: Sequence[Record]) -> None:
         if self._results is None:
@@ -275,7 +264,3 @@ class RunDirectory:
 
     def _write_json(self, name: str, value: dict[str, Any]) -> None:
         replace(self.path / name, dumps(value, indent=2).encode() + b"\n")
-
-
-def _is_file(path: Path) -> bool:
-    return path.is_file() and not path.is_symlink()

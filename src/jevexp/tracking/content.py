@@ -12,7 +12,8 @@ from jevexp.core.record import Record
 from jevexp.core.task import Task
 from jevexp.settings import Tracking
 from jevexp.store import Manifest, RunDirectory, RunStatus
-from jevexp.store.directory import CHECKSUMS, LEDGER, LOG, MANIFEST, RESULTS, SUMMARY
+from jevexp.store.checksums import CHECKSUMS
+from jevexp.store.directory import LEDGER, LOG, MANIFEST, RESULTS, SUMMARY
 from jevexp.tracking.additions import Additions, WriteFiles
 from jevexp.tracking.metrics import metrics
 from jevexp.tracking.note import note

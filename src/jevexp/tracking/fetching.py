@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from jevexp.store import RunDirectory
-from jevexp.store.directory import CHECKSUMS, MANIFEST, RESULTS, SUMMARY
+from jevexp.store.checksums import CHECKSUMS
+from jevexp.store.directory import MANIFEST, RESULTS, SUMMARY
 from jevexp.tracking.content import evidence_sha256
 from jevexp.tracking.names import safe_names
 from jevexp.tracking.protocol import TrackingError

@@ -1,14 +1,13 @@
 """The files of a directory that a stranger may have made, held against the run's checksums."""
 
-import hashlib
 import os
 import re
 import stat
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
-from jevexp.store.directory import CHECKSUMS
-from jevexp.untrusted.files import TooLong, numbered_lines, opened
+from jevexp.store.checksums import CHECKSUMS, file_sha256, read_checksums
+from jevexp.untrusted.files import TooLong
 from jevexp.verification.check import Check
 
 # Far beyond any run: a task has one raw file, and a log of a server is the largest there is.
@@ -29,10 +28,6 @@ _KINDS = {
 MADE_LATER = ("report.html", "plots/")
 # What a process leaves that is killed while it replaces the page.
 _HALF_WRITTEN = re.compile(r"\.report\.html\.[0-9a-f]{16}")
-
-_LINE = re.compile(rb"([0-9a-f]{64})  ([^\n]+)\n")
-_LONGEST_LINE = 8192
-_PIECE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +120,8 @@ def check_files(root: Path, tree: Tree) -> Check:
     listed = _listed(root, tree, check)
     for name, (line, digest) in listed.items():
         check.count += 1
-        with check.guarded(name), opened(root / name, follow_links=False) as file:
-            found = hashlib.sha256()
-            while part := file.read(_PIECE):
-                found.update(part)
-            if found.hexdigest() != digest:
+        with check.guarded(name):
+            if file_sha256(root / name) != digest:
                 check.fail(name, f"its SHA-256 is not the one in {CHECKSUMS}:{line}")
     for name in tree.files:
         if name not in listed and name != CHECKSUMS and not made_later(name):
@@ -148,29 +140,15 @@ def _listed(root: Path, tree: Tree, check: Check) -> dict[str, tuple[int, str]]:
     """Line and SHA-256 of every file that is there and listed."""
     listed: dict[str, tuple[int, str]] = {}
     try:
-        with opened(root / CHECKSUMS, follow_links=False) as file:
-            for number, line in numbered_lines(file, most=_LONGEST_LINE):
-                found = _LINE.fullmatch(line)
-                name = _name(found[2]) if found else None
-                if found is None or name is None:
-                    check.fail(CHECKSUMS, "not a checksum and a name", line=number)
-                elif name in listed:
-                    check.fail(CHECKSUMS, f"{name}: is listed twice", line=number)
-                elif name not in tree.files:
-                    check.fail(CHECKSUMS, f"{name}: is missing", line=number)
-                else:
-                    listed[name] = (number, found[1].decode())
+        for line, name, sha256 in read_checksums(root):
+            if name is None or sha256 is None:
+                check.fail(CHECKSUMS, "not a checksum and a name", line=line)
+            elif name in listed:
+                check.fail(CHECKSUMS, f"{name}: is listed twice", line=line)
+            elif name not in tree.files:
+                check.fail(CHECKSUMS, f"{name}: is missing", line=line)
+            else:
+                listed[name] = (line, sha256)
     except TooLong as error:
         check.fail(CHECKSUMS, f"a line is {error}", line=error.line)
     return listed
-
-
-def _name(raw: bytes) -> str | None:
-    """A name inside the directory, spelled in the one way that names are spelled; else None."""
-    try:
-        name = raw.decode()
-    except UnicodeDecodeError:
-        return None
-    path = PurePosixPath(name)
-    inside = not path.is_absolute() and ".." not in path.parts
-    return name if inside and str(path) == name and name != CHECKSUMS else None

@@ -9,7 +9,8 @@ from jevexp.core.json import dumps, loads
 from jevexp.core.summary import Summary
 from jevexp.errors import InputError
 from jevexp.store import Manifest
-from jevexp.store.directory import CHECKSUMS, LEDGER, MANIFEST, RAW, RESULTS, SUMMARY
+from jevexp.store.checksums import CHECKSUMS
+from jevexp.store.directory import LEDGER, MANIFEST, RAW, RESULTS, SUMMARY
 from jevexp.untrusted.files import opened, read_document
 from jevexp.untrusted.text import printable_json
 from jevexp.verification.check import Check, Report

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Iterator
-from pathlib import PurePosixPath
 from typing import Any
 
 from jevexp.backends.rereading import RawAnswer
@@ -11,7 +10,7 @@ from jevexp.core.record import Record
 from jevexp.core.task import Task
 from jevexp.store import RunDirectory
 from jevexp.store.directory import EARLY, RAW, RESULTS
-from jevexp.store.pending import PENDING
+from jevexp.store.records import PENDING, raw_name
 from jevexp.untrusted.files import TooLong, numbered_lines, opened, read_document
 from jevexp.verification.check import Check
 from jevexp.verification.context import VerificationContext
@@ -140,7 +139,7 @@ class RecordPass:
         return tasks[place]
 
     def _look_at_raw(self, line: int, record: Record, task: Task | None) -> None:
-        name = raw_name(record.task_id)
+        name = raw_path(record.task_id)
         self._evidence.count += 1
         self._claimed.add(name)
         if name not in self._context.tree.files:
@@ -192,7 +191,7 @@ class RecordPass:
         cut_off = rows.cut_off if rows else set()
         # A resumed run that was cut off while it took answers over has their raw files first.
         coming = self._context.adopted if self._context.cut_off else frozenset()
-        unfinished = {raw_name(task_id) for task_id in early | cut_off | coming}
+        unfinished = {raw_path(task_id) for task_id in early | cut_off | coming}
         for below in self._context.tree.below(RAW):
             name = f"{RAW}/{below}"
             if name in self._claimed:
@@ -203,6 +202,6 @@ class RecordPass:
                 self._evidence.fail(name, "belongs to no record")
 
 
-def raw_name(task_id: str) -> str:
-    """The name of a task's raw file inside the run's directory."""
-    return str(PurePosixPath(RAW) / f"{hashlib.sha256(task_id.encode()).hexdigest()}.json")
+def raw_path(task_id: str) -> str:
+    """Where a task's raw file is inside the run's directory."""
+    return f"{RAW}/{raw_name(task_id)}"

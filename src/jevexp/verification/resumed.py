@@ -7,7 +7,8 @@ from typing import Any
 
 from jevexp.core.json import loads
 from jevexp.store import RunStatus
-from jevexp.store.directory import CHECKSUMS, EARLY, MANIFEST, RESULTS
+from jevexp.store.checksums import CHECKSUMS
+from jevexp.store.directory import EARLY, MANIFEST, RESULTS
 from jevexp.untrusted.files import opened, read_document, whole_lines
 from jevexp.verification.check import Check
 from jevexp.verification.context import VerificationContext

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from jevexp.errors import InputError
 from jevexp.store import Manifest, RunDirectory, RunStatus
-from jevexp.store.directory import CHECKSUMS, MANIFEST, RESULTS
+from jevexp.store.checksums import CHECKSUMS
+from jevexp.store.directory import MANIFEST, RESULTS
 from jevexp.verification.check import Check, Report
 from jevexp.verification.context import VerificationContext, check_tasks
 from jevexp.verification.files import Tree, check_files, made_later, read_tree

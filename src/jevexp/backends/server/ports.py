@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import cache
 from io import FileIO
 
-from jevexp.backends.weights import cache_root
+from jevexp.store.cache import cache_folder
 from jevexp.untrusted.writing import Folder
 
 HOST = "127.0.0.1"
@@ -43,7 +43,7 @@ def release_port(port: int) -> None:
 @cache
 def _claims() -> FileIO:
     """A file with one byte a port to lock; closing it anywhere would give up all of them."""
-    path = cache_root() / "ports.lock"
+    path = cache_folder() / "ports.lock"
     with Folder.named(path.parent) as folder:
         return folder.append(path.name)
 

@@ -11,7 +11,8 @@ from jevexp.errors import InputError
 from jevexp.harness import FileLedger, LedgerError
 from jevexp.store import Manifest, RunDirectory, RunStatus
 from jevexp.store.adoption import AdoptedAnswer
-from jevexp.store.directory import CHECKSUMS, LEDGER, RESULTS
+from jevexp.store.checksums import CHECKSUMS
+from jevexp.store.directory import LEDGER, RESULTS
 from jevexp.untrusted.files import opened, whole_lines
 
 _UPSTREAM = Path("upstream") / RESULTS

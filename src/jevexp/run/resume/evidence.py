@@ -13,7 +13,7 @@ from jevexp.harness import Verdict, score
 from jevexp.harness.scoring import said_null_before
 from jevexp.run.resume.earlier import Earlier
 from jevexp.store.adoption import AdoptedAnswer
-from jevexp.store.directory import CHECKSUMS
+from jevexp.store.checksums import CHECKSUMS
 from jevexp.untrusted.files import read_document
 from jevexp.verification import verify_run
 
