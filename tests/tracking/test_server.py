@@ -28,6 +28,23 @@ def test_a_child_that_ends_at_once_is_quoted(
         running.wait_until_up()
 
 
+def test_a_child_finds_no_modules_in_the_folder_where_we_are(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    child(monkeypatch, "import os, sys; sys.exit(f'{os.getcwd()} {sys.flags.safe_path}')")
+
+    with (
+        pytest.raises(TrackingError) as refused,
+        user_interface(Place.of(None, tmp_path), 1) as running,
+    ):
+        running.wait_until_up()
+
+    assert "ended with status 1: /" in str(refused.value)
+    assert str(refused.value).endswith(" True")
+    assert str(tmp_path) not in str(refused.value)
+
+
 def test_a_child_that_never_answers_is_given_up_and_ended(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -24,6 +24,7 @@ from jevexp.cli.perform import console, perform
 from jevexp.core.json import dumps
 from jevexp.harness.interrupts import Interrupted
 from jevexp.settings import Settings
+from jevexp.untrusted.python import leave_safe_environment, python_module
 
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -44,7 +45,7 @@ def perform_apart(settings: Settings, launch: experiment.Launch, *, number: int 
     }
     with _passing_on() as stops:
         process = subprocess.Popen(
-            [sys.executable, "-m", "jevexp.cli.apart"],
+            python_module("jevexp.cli.apart"),
             stdin=subprocess.PIPE,
             # Signals of a terminal arrive once, through us.
             start_new_session=True,
@@ -93,6 +94,7 @@ def _passing_on() -> Iterator[_Stops]:
 
 def main() -> int:
     """Perform the run that standard input describes."""
+    leave_safe_environment()
     asked = json.loads(sys.stdin.buffer.readline())
     # A worker that is gone ends its run in order.
     die_with(asked["parent"], signal.SIGTERM)

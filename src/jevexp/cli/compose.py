@@ -45,6 +45,7 @@ _HYDRA_PASSES_ON = (
     TypeError,
     ValueError,
 )
+_BASIC_LAUNCHER = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
 _BASIC_SWEEPER = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
 
 
@@ -53,12 +54,14 @@ class Composition:
     """What a command line asks for: one run, or a sweep of several below one directory.
 
     `fixed` says whether `settings` are those of all runs: some sweepers choose as they go.
+    `launched` says whether a launcher starts processes for the runs.
     """
 
     settings: tuple[Settings, ...]
     directory: Path
     is_sweep: bool
     fixed: bool = True
+    launched: bool = False
 
 
 def register_resolvers() -> None:
@@ -98,7 +101,8 @@ def compose_command(arguments: Namespace) -> Composition:
         ]
         settings = tuple(to_settings(composed) for composed in runs)
         fixed = base.hydra.sweeper._target_ == _BASIC_SWEEPER
-        return Composition(settings, Path(base.hydra.sweep.dir), True, fixed)
+        launched = base.hydra.launcher._target_ != _BASIC_LAUNCHER
+        return Composition(settings, Path(base.hydra.sweep.dir), True, fixed, launched)
 
 
 def compose_directory(settings: Settings, overrides: Sequence[str], *, sweep: bool = False) -> Path:

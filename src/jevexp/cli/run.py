@@ -5,6 +5,7 @@ import signal
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import hydra
@@ -31,6 +32,7 @@ from jevexp.cli.perform import console, perform, report, tracking_of
 from jevexp.cli.report import report_sweep
 from jevexp.cli.sweep_file import SweepFile
 from jevexp.harness.interrupts import Interrupted
+from jevexp.untrusted.python import safe_environment
 
 # The process that hands a command line to Hydra; a launcher's other processes are none of these.
 _launching: list[int] = []
@@ -67,7 +69,8 @@ def main(arguments: Sequence[str]) -> int:
     try:
         # The same directory again, since a second composition would name another one.
         directory = f"{where}={quoted(str(composition.directory))}"
-        _hand_to_hydra([*arguments, search_path(parsed.config_dir), directory])
+        with safe_environment() if composition.launched else nullcontext():
+            _hand_to_hydra([*arguments, search_path(parsed.config_dir), directory])
     except Interrupted as signalled:
         interrupted = signalled
     except KeyboardInterrupt:

@@ -3,17 +3,17 @@
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from tempfile import TemporaryFile
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO, NoReturn
 
 from jevexp.tracking.place import Place
 from jevexp.tracking.protocol import TrackingError
 from jevexp.tracking.store import ask_health
+from jevexp.untrusted.python import python_module, safe_environment
 
 HOST = "127.0.0.1"
 # It takes 4 s on an idle machine.
@@ -71,9 +71,11 @@ class UserInterface:
 @contextmanager
 def user_interface(place: Place, port: int) -> Iterator[UserInterface]:
     """Start the user interface of a database; it is ended on the way out."""
-    with TemporaryFile() as output:
+    # MLflow starts another Python, whose server looks for modules in its folder whatever we say.
+    with TemporaryFile() as output, TemporaryDirectory() as folder, safe_environment():
         process = subprocess.Popen(
             _command(place, port),
+            cwd=folder,
             env=os.environ | ENVIRONMENT,
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -88,7 +90,7 @@ def user_interface(place: Place, port: int) -> Iterator[UserInterface]:
 
 
 def _command(place: Place, port: int) -> list[str]:
-    command = [sys.executable, "-m", "mlflow", "ui", "--backend-store-uri", place.uri]
+    command = [*python_module("mlflow"), "ui", "--backend-store-uri", place.uri]
     if place.artifacts:
         command += ["--artifacts-destination", place.artifacts]
     return [*command, "--host", HOST, "--port", str(port), "--workers", "1"]

@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-import sys
 import sysconfig
 import time
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ from jevexp.backends.transport import Failure, Transport
 from jevexp.core.json import dumps
 from jevexp.errors import InputError
 from jevexp.settings import ServerCommand
+from jevexp.untrusted.python import python_module
 from jevexp.untrusted.writing import append
 
 _POLL_S = 0.05
@@ -87,7 +87,7 @@ class CommandServer:
         with append(log) as output:
             self._log_start = output.tell()
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "jevexp.backends.server.guard"],
+                python_module("jevexp.backends.server.guard"),
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=output,

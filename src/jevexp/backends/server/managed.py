@@ -2,7 +2,6 @@
 
 import selectors
 import subprocess
-import sys
 import time
 from contextlib import suppress
 from importlib.metadata import version
@@ -15,6 +14,7 @@ from jevexp.backends.server.process import LOG_NAME, end, last_words
 from jevexp.core.json import dumps
 from jevexp.errors import InputError
 from jevexp.settings import LlamaServer
+from jevexp.untrusted.python import python_module
 from jevexp.untrusted.writing import append
 
 
@@ -88,7 +88,7 @@ class ManagedServer:
         with append(log) as stderr:
             self._log_start = stderr.tell()
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "jevexp.backends.server.child"],
+                python_module("jevexp.backends.server.child"),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
