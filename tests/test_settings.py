@@ -180,6 +180,11 @@ def test_an_unknown_option_comes_with_the_nearest_right_one(group: str, near: st
             "caps.ledger_url: give either a file, ledger, or a database, ledger_url",
         ),
         ({"caps__ledger_url": "mysql://u@h/d"}, "caps.ledger_url: expected sqlite:///FILE or"),
+        ({"caps__ledger_url": "sqlite:///f:x?mode=memory&uri=true"}, "caps.ledger_url: sqlite:///"),
+        (
+            {"caps__ledger_url": "sqlite:///x.db?nolock=1"},
+            "caps.ledger_url: sqlite:///FILE takes no",
+        ),
         ({"caps__ledger_url": "sqlite:///"}, "caps.ledger_url: expected sqlite:///FILE or"),
         ({"caps__ledger_url": "sqlite:///:memory:"}, "caps.ledger_url: expected sqlite:///FILE"),
         ({"caps__ledger_url": "postgresql://u@h"}, "caps.ledger_url: expected sqlite:///FILE or"),

@@ -58,6 +58,16 @@ def test_a_cached_file_is_not_asked_for_again(server: FileServer, tmp_path: Path
     assert len(server.requests) == 1
 
 
+def test_a_link_in_the_cache_leads_to_no_other_file(server: FileServer, tmp_path: Path) -> None:
+    path = cached_path(PIN, tmp_path / "cache")
+    path.parent.mkdir(parents=True)
+    private = tmp_path / "private"
+    private.write_text("mine")
+    path.with_name(f".{path.name}.part").symlink_to(private)
+    assert fetch(PIN, server.url, cache=tmp_path / "cache").read_bytes() == BODY
+    assert private.read_text() == "mine"
+
+
 @pytest.mark.parametrize("damage", [BODY[:-1], BODY.replace(b"12", b"13"), b""])
 def test_a_damaged_file_is_replaced(server: FileServer, tmp_path: Path, damage: bytes) -> None:
     path = fetch(PIN, server.url, cache=tmp_path)

@@ -5,10 +5,12 @@ import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from jevexp.datasets import LoadedFile, dataset_hash, load_dataset, load_tasks, pull
+from jevexp.datasets import LoadedFile, dataset_hash, load_dataset, load_tasks, pull, resolve
+from jevexp.datasets.load import TaskFile, read_file
 from jevexp.errors import InputError
 from jevexp.settings import Dataset, PinnedFile
 from tests.datasets.file_server import FileServer, pin_of, pinned, serving, task_lines
@@ -201,6 +203,28 @@ def test_a_local_file_with_another_hash_is_refused_before_it_is_read(tmp_path: P
     found = hashlib.sha256(path.read_bytes()).hexdigest()
     expected = f"dataset.sha256: expected {PIN.sha256}, found {found} in {path}"
     assert refusal(local(path, PIN.sha256)) == expected
+
+
+@pytest.mark.parametrize("source", ["local", "pinned"])
+def test_what_is_read_is_what_was_proven(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "tasks.jsonl"
+    path.write_bytes(BODY)
+    changed = task_lines(3, prefix="v")
+
+    def swap(*arguments: Any, **named: Any) -> TaskFile:
+        # Somebody writes between the proof and the reading.
+        path.write_bytes(changed)
+        return read_file(*arguments, **named)
+
+    monkeypatch.setattr(resolve, "read_file", swap)
+    dataset = (
+        local(path, PIN.sha256)
+        if source == "local"
+        else pinned("https://example.org", PIN).model_copy(update={"path": str(path)})
+    )
+    assert refusal(dataset) == f"{path}: changed while it was read; start again"
 
 
 def test_a_local_file_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -64,3 +64,17 @@ def test_what_is_not_installed_is_null(monkeypatch: pytest.MonkeyPatch) -> None:
     packages = software.describe_software().packages
     assert packages["pydantic"]
     assert packages["no-such-distribution"] is None
+
+
+def test_a_hook_of_another_repository_is_not_taken_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = checkout(tmp_path / "ours")
+    checkout(tmp_path / "theirs")
+    use(module, monkeypatch)
+    expected = software.describe_software().git_commit
+    (tmp_path / "theirs/new").write_text("")
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "theirs/.git"))
+    monkeypatch.setenv("GIT_WORK_TREE", str(tmp_path / "theirs"))
+    found = software.describe_software()
+    assert (found.git_commit, found.git_dirty) == (expected, False)

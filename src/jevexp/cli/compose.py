@@ -278,9 +278,15 @@ def _parser() -> OverridesParser:
 
 
 def quoted(value: str) -> str:
-    """`value` as a quoted string of Hydra's override grammar."""
-    escaped = re.sub(r"(\\*)'", r"\1\1\\'", value)
-    return f"'{escaped}'"
+    """`value`, as it is, as a quoted string of Hydra's override grammar.
+
+    What stands in ${...} may be from somebody else's run, and is looked up nowhere.
+    """
+    # Each run of backslashes is looked at once, however long it is.
+    literal = re.sub(r"(?<!\\)(\\*)\$\{", r"\1\1\\${", value)
+    escaped = re.sub(r"(?<!\\)(\\*)'", r"\1\1\\'", literal)
+    last = len(escaped) - len(escaped.rstrip("\\"))
+    return f"'{escaped}{escaped[-last:] if last else ''}'"
 
 
 @contextmanager

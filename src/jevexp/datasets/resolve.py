@@ -60,6 +60,7 @@ class _Source:
     path: Path
     url: str | None = None
     pin: PinnedFile | None = None
+    sha256: str | None = None
 
 
 def load_dataset(
@@ -118,7 +119,7 @@ def _load(dataset: Dataset, sources: Sequence[_Source]) -> LoadedDataset:
     for source in sources:
         # Pinned bytes are what they are; whoever writes a file wants to hear of a typing error.
         file = read_file(source.path, strict=dataset.source != "pinned", places=places)
-        _check_count(source, len(file.lines))
+        _check_pin(source, file.sha256, len(file.lines))
         lines += file.lines
         canonical += file.canonical
         loaded.append(
@@ -207,7 +208,7 @@ def _sources(dataset: Dataset, cache: Path | None, show: Console | None) -> list
     else:
         paths = pull(dataset, cache=cache, show=show)
     return [
-        _Source(pin.path, path, url=_published(dataset, pin), pin=pin)
+        _Source(pin.path, path, url=_published(dataset, pin), pin=pin, sha256=pin.sha256)
         for pin, path in zip(dataset.files, paths, strict=True)
     ]
 
@@ -220,7 +221,7 @@ def _local(dataset: Dataset) -> _Source:
             found = sha256_of(path)
         if found != dataset.sha256:
             raise InputError(f"dataset.sha256: expected {dataset.sha256}, found {found} in {path}")
-    return _Source(given, path)
+    return _Source(given, path, sha256=dataset.sha256)
 
 
 def _shipped(dataset: Dataset) -> list[_Source]:
@@ -232,7 +233,7 @@ def _shipped(dataset: Dataset) -> list[_Source]:
     for pin in dataset.files:
         path = Path(__file__).with_name(PurePosixPath(pin.path).name)
         _prove(path, pin, "install jevexp again")
-        sources.append(_Source(pin.path, path, pin=pin))
+        sources.append(_Source(pin.path, path, pin=pin, sha256=pin.sha256))
     return sources
 
 
@@ -271,9 +272,12 @@ def _published(dataset: Dataset, pin: PinnedFile) -> str | None:
     return pinned_url(dataset, pin) if known else None
 
 
-def _check_count(source: _Source, found: int) -> None:
-    if source.pin is not None and source.pin.tasks != found:
-        raise InputError(f"{source.path}: expected {source.pin.tasks} tasks, found {found}")
+def _check_pin(source: _Source, sha256: str, tasks: int) -> None:
+    """Check what was read, since a file may be another one than a moment before."""
+    if (expected := source.sha256) is not None and expected != sha256:
+        raise InputError(f"{source.path}: changed while it was read; start again")
+    if source.pin is not None and source.pin.tasks != tasks:
+        raise InputError(f"{source.path}: expected {source.pin.tasks} tasks, found {tasks}")
 
 
 def _pin(dataset: Dataset) -> dict[str, Any]:

@@ -100,7 +100,7 @@ def _scalar(value: Any) -> str:
 def _text(value: str) -> str:
     """A quoted text that YAML, and then OmegaConf, reads back as it is."""
     # OmegaConf would look up what stands in ${...}; a backslash, itself doubled, prevents that.
-    literal = re.sub(r"(\\*)\$\{", lambda found: found[1] * 2 + r"\${", value)
+    literal = re.sub(r"(?<!\\)(\\*)\$\{", lambda found: found[1] * 2 + r"\${", value)
     return '"' + "".join(_escaped(character) for character in literal) + '"'
 
 

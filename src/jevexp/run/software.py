@@ -1,6 +1,7 @@
 """What ran: versions, interpreter, platform and the state of jevexp's own checkout."""
 
 import importlib.metadata
+import os
 import platform
 import subprocess
 from pathlib import Path
@@ -48,9 +49,12 @@ def _git(*arguments: str) -> str | None:
     source = Path(jevexp.__file__).parents[1]
     if not (source.parent / ".git").exists():
         return None
+    # Inside of a hook they name the repository that the hook is of.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         done = subprocess.run(
             ["git", "-C", str(source), *arguments],
+            env=environment,
             capture_output=True,
             text=True,
             timeout=10,

@@ -64,6 +64,9 @@ def check_ledger_url(url: str) -> None:
         raise ValueError(
             "ledger_url: expected sqlite:///FILE or postgresql://[USER@]HOST[:PORT]/DATABASE"
         )
+    if url.startswith("sqlite") and "?" in url:
+        # mode=memory would forget what was spent, nolock=1 let everybody spend at once.
+        raise ValueError("ledger_url: sqlite:///FILE takes no parameters; leave ?… out")
 
 
 class Pricing(Model):
