@@ -37,6 +37,11 @@ TASKS = [
         id="no criteria",
         question={"type": "noul", "instructions": "Is it due?", "criteria": None},
     ),
+    task(
+        "noul",
+        id="one criterion",
+        question={"type": "noul", "instructions": "Is it due?", "criteria": {"true": "It is due"}},
+    ),
     task("choice", id="three labels"),
     task("choice", id="spaces and case", **described("Account Access", "account access", " a ")),
     task("choice", id="other scripts", **described("größe", "任務", "мера", "☃")),

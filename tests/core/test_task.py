@@ -121,12 +121,20 @@ def test_a_noul_task_has_exactly_no_and_yes(labels: list[str]) -> None:
 
 @pytest.mark.parametrize(
     "criteria",
-    [{}, {"true": "x"}, {"true": "x", "false": "y", "null": "z"}, {"no": 1, "yes": 2}, []],
+    [{}, {"yes": "x"}, {"true": "x", "false": "y", "null": "z"}, {"no": 1, "yes": 2}, []],
 )
 def test_noul_criteria_describe_true_and_false(criteria: Any) -> None:
     assert why_not("noul", question=question("noul", criteria=criteria)) == (
-        'question.criteria: a noul task has the keys "true" and "false", or null'
+        'question.criteria: a noul task has "true", "false" or both as keys, or is null'
     )
+
+
+@pytest.mark.parametrize("key", ["true", "false"])
+def test_noul_criteria_may_describe_only_one_of_the_two(key: str) -> None:
+    asked = task("noul", question=question("noul", criteria={key: "it is so"})).question
+    assert asked.options == ("no", "yes")
+    assert asked.wire()["criteria"] == {key: "it is so"}
+    assert sorted(asked.descriptions.values()) == ["", "it is so"]
 
 
 def test_noul_and_choice_do_without_criteria() -> None:

@@ -147,7 +147,7 @@ def test_a_line_that_is_no_json_object_is_refused(
         ),
         (
             NOUL | {"question": question(criteria={"yes": "x"})},
-            'question.criteria: a noul task has the keys "true" and "false", or null',
+            'question.criteria: a noul task has "true", "false" or both as keys, or is null',
         ),
         (NOUL | {"labels": []}, "labels: must not be empty"),
         (NOUL | {"labels": "no"}, 'labels: expected a list, found "no"'),

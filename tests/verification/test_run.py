@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from jevexp.cli.main import main
 from jevexp.errors import InputError
 from jevexp.harness import PINNED_COMMIT
 from jevexp.store.directory import RESULTS
@@ -152,6 +153,34 @@ def test_a_run_that_reserves_nothing_verifies(tmp_path: Path) -> None:
 
     assert complaints(report) == []
     assert report.state is State.VERIFIED
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("manifest.json", '{"name": "My app", "icons": []}', "is not that of a run"),
+        ("manifest.json", "no JSON", "is not that of a run"),
+        ("results.jsonl", '{"score": 1}', "is missing"),
+        ("notes.txt", "nothing", "is missing"),
+    ],
+)
+def test_a_folder_with_files_of_the_same_names_is_no_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, content: str, reason: str
+) -> None:
+    (tmp_path / name).write_text(content)
+
+    assert main(["verify", str(tmp_path)]) == 2
+    done = capsys.readouterr()
+    assert done.out == ""
+    (line,) = done.err.splitlines()
+    assert line.startswith(f"error: {tmp_path}: ")
+    assert reason in line
+
+
+def test_a_run_whose_manifest_is_no_longer_one_fails(run: Path) -> None:
+    (run / "manifest.json").write_text("{}")
+
+    assert verify_run(run).state is State.FAILED
 
 
 def test_what_is_no_run_directory_is_refused(tmp_path: Path) -> None:

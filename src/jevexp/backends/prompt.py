@@ -2,11 +2,9 @@
 
 import string
 from dataclasses import dataclass
-from typing import Any
 
 from jevexp.core.decision import Request
-from jevexp.core.json import dumps
-from jevexp.core.task import Kind, Question
+from jevexp.core.task import Kind, Question, as_text
 
 # Goes up with every change that moves a single byte of a prompt.
 PROMPT_VERSION = "1"
@@ -94,23 +92,12 @@ def _style(symbols: dict[str, str]) -> str:
 
 def _lines(question: Question, symbols: dict[str, str]) -> list[str]:
     """One line an option: its symbol, its label where that says more, its description."""
-    criteria = question.criteria
-    if question.type is Kind.NOUL:
-        meaning = criteria if isinstance(criteria, dict) else {}
-        described = {"yes": meaning.get("true"), "no": meaning.get("false")}
-        return [_line(label, "", text) for label, text in described.items()]
-    if isinstance(criteria, list):
-        return [_line(symbols[str(level)], "", text) for level, text in enumerate(criteria)]
-    return [_line(symbols[label], label, text) for label, text in (criteria or {}).items()]
-
-
-def _line(symbol: str, label: str, description: Any) -> str:
-    said = [part for part in (label, as_text(description)) if part]
-    return f"{symbol}: {' - '.join(said)}" if said else symbol
-
-
-def as_text(value: Any) -> str:
-    """A text as it is, nothing for null, anything else as JSON in the order of the file."""
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else dumps(value, indent=2)
+    descriptions = question.descriptions
+    # A yes comes first, whereas labels are sorted.
+    labels = ("yes", "no") if question.type is Kind.NOUL else question.options
+    lines = []
+    for label in labels:
+        shown_label = label if question.type is Kind.CHOICE else ""
+        words = " - ".join(part for part in (shown_label, descriptions[label]) if part)
+        lines.append(f"{symbols[label]}: {words}" if words else symbols[label])
+    return lines

@@ -33,7 +33,7 @@ def as_text(value: Any) -> str:
 class Question(BaseModel):
     """What is asked about a state.
 
-    `criteria` is for noul null or a description under "true" and "false", for choice null or a
+    `criteria` is for noul null or a description under "true", "false" or both, for choice null or a
     mapping from label to description, for score the list of levels, lowest first. Further keys
     stay with the task, since they are part of the dataset hash, and are never sent.
     """
@@ -147,9 +147,11 @@ def _check_noul(task: Task) -> None:
         raise ValueError('labels: a noul task has exactly ["no", "yes"]')
     criteria = task.question.criteria
     if criteria is not None and (
-        not isinstance(criteria, dict) or set(criteria) != {"true", "false"}
+        not isinstance(criteria, dict) or not criteria or not set(criteria) <= {"true", "false"}
     ):
-        raise ValueError('question.criteria: a noul task has the keys "true" and "false", or null')
+        raise ValueError(
+            'question.criteria: a noul task has "true", "false" or both as keys, or is null'
+        )
     _check_expected_label(task)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from jevexp.errors import InputError
 from jevexp.store import Manifest, RunDirectory, RunStatus
 from jevexp.store.checksums import CHECKSUMS
-from jevexp.store.directory import MANIFEST, RESULTS
+from jevexp.store.directory import LEDGER, MANIFEST, RAW, RESULTS, SUMMARY
 from jevexp.verification.check import Check, Report
 from jevexp.verification.context import VerificationContext, check_tasks
 from jevexp.verification.files import Tree, check_files, made_later, read_tree
@@ -14,6 +14,7 @@ from jevexp.verification.records import RecordPass
 from jevexp.verification.resumed import check_resumed
 from jevexp.verification.summary import check_sums
 
+_ONLY_OF_RUNS = (CHECKSUMS, SUMMARY, LEDGER)
 _AT_WORK = "a process is still writing it"
 
 
@@ -31,13 +32,14 @@ def verify_run(root: Path, *, tasks: Path | None = None) -> Report:
         tree = read_tree(root)
     except OSError as error:
         raise InputError(f"{root}: {error.strerror}; give a run directory") from error
+    has_manifest = MANIFEST in tree.files or MANIFEST in tree.faults
+    section, manifest = read_manifest(root) if has_manifest else (no_manifest(), None)
+    if manifest is None and not _left_by_a_run(tree):
+        reason = "is not that of a run" if has_manifest else "is missing"
+        raise InputError(
+            f"{root}: is no run directory: {MANIFEST} {reason}; give a run directory, or a sweep's"
+        )
     files = check_files(root, tree)
-    if MANIFEST in tree.files or MANIFEST in tree.faults:
-        section, manifest = read_manifest(root)
-    elif RESULTS in tree.files:
-        section, manifest = no_manifest(), None
-    else:
-        raise InputError(f"{root}: is no run directory: {MANIFEST} is missing")
     checks = [files, section]
     incomplete = _incomplete(root, tree, manifest)
     if incomplete == _AT_WORK:
@@ -53,6 +55,15 @@ def verify_run(root: Path, *, tasks: Path | None = None) -> Report:
         checks=tuple(checks),
         not_covered=tuple(sorted(name for name in tree.files if _uncovered(name, tree))),
     )
+
+
+def _left_by_a_run(tree: Tree) -> bool:
+    """Whether a directory holds what only runs leave; others have files of the same names.
+
+    The results are made before the first manifest, and filled after it.
+    """
+    begun = tree.files.get(RESULTS) == 0
+    return begun or bool(tree.below(RAW)) or any(name in tree.files for name in _ONLY_OF_RUNS)
 
 
 def _of_content(

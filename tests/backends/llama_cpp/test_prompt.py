@@ -28,6 +28,11 @@ def test_a_noul_question_word_for_word() -> None:
     )
 
 
+def test_a_noul_question_that_describes_only_one_answer() -> None:
+    content = asked("x", type="noul", instructions="?", criteria={"false": "there is none"})
+    assert "Possible answers:\nyes\nno: there is none\n\n" in content
+
+
 def test_a_choice_shows_symbol_label_and_description() -> None:
     content = asked(
         "x",

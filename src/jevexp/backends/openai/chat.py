@@ -14,12 +14,12 @@ from jevexp.backends.openai.connection import (
     usage,
     with_options,
 )
-from jevexp.backends.prompt import HEADINGS, as_text
+from jevexp.backends.prompt import HEADINGS
 from jevexp.backends.rereading import AnswerReader, RawAnswer, RecordingTransport, RequestForm
 from jevexp.backends.transport import Failure, HttpPoster, Reply
 from jevexp.core.decision import Decision, ProbsSource, Request
 from jevexp.core.json import dumps, loads
-from jevexp.core.task import Kind, Question, Task
+from jevexp.core.task import Question, Task, as_text
 from jevexp.settings import ModelIdentity, OpenAIChatBackend
 
 _ENDPOINT = "/v1/chat/completions"
@@ -221,18 +221,10 @@ def _closed_object(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 def _lines(question: Question) -> list[str]:
     """One line an option: its label in quotes, as it is a key of the answer, its description."""
-    criteria = question.criteria
-    described: Mapping[str, Any] = {}
-    if isinstance(criteria, list):
-        described = {str(level): text for level, text in enumerate(criteria)}
-    elif isinstance(criteria, dict):
-        noul = question.type is Kind.NOUL
-        described = {"no": criteria.get("false"), "yes": criteria.get("true")} if noul else criteria
-    lines = []
-    for label in question.options:
-        text = as_text(described.get(label))
-        lines.append(f"{dumps(label)}: {text}" if text else dumps(label))
-    return lines
+    return [
+        f"{dumps(label)}: {description}" if description else dumps(label)
+        for label, description in question.descriptions.items()
+    ]
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
