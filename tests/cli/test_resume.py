@@ -1,10 +1,9 @@
 """`resume=` on the command line: runs and sweeps that were killed, and what may change."""
 
 import json
+import os
 import signal
-import subprocess
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +12,18 @@ import pytest
 from jevexp.cli.main import main
 from jevexp.cli.resumed_settings import resumed_settings
 from jevexp.errors import InputError
-from tests.support.cli import jevexp, only_run, start
+from tests.crash.child import Kill, start
+from tests.crash.faults import at_call
+from tests.support.cli import jevexp, only_run
 from tests.support.compose import compose
 
 DEMO = ("dataset=demo", "tracking=none", "caps.limit=6")
 
 
-def kill_when(process: "subprocess.Popen[str]", condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
+def killed_with(raw_files: int, *command: str) -> None:
+    """Run this, and kill it once so many tasks have their raw evidence."""
+    kill = Kill("between raw and settle", raw_files)
+    assert start(command, Path("log"), kill).wait() == -signal.SIGKILL, Path("log.out").read_text()
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -43,8 +40,7 @@ def resumed(place: str = "outputs/20*/*") -> Path:
 
 
 def test_a_killed_run_goes_on_in_a_directory_of_its_own(workplace: Path) -> None:
-    process = start(*DEMO, "backend.latency_s=0.2", cwd=workplace)
-    kill_when(process, lambda: len(list(workplace.glob("outputs/20*/*/raw/*"))) >= 2)
+    killed_with(3, *DEMO, "backend.latency_s=0.02")
     killed = only_run(workplace / "outputs")
     done = jevexp(f"resume={killed}", "caps.cap_usd=3", cwd=workplace)
 
@@ -54,7 +50,7 @@ def test_a_killed_run_goes_on_in_a_directory_of_its_own(workplace: Path) -> None
     manifest = read(run / "manifest.json")
     assert manifest["status"] == "complete"
     assert manifest["config"]["overrides"] == [f"resume={killed}", "caps.cap_usd=3"]
-    assert manifest["config"]["resolved"]["backend"]["latency_s"] == 0.2
+    assert manifest["config"]["resolved"]["backend"]["latency_s"] == 0.02
     whole = (run / "results.jsonl").read_bytes().splitlines()
     part = (killed / "results.jsonl").read_bytes().splitlines()
     assert (len(whole), whole[: len(part)]) == (6, part)
@@ -92,8 +88,8 @@ def sweeps(workplace: Path) -> list[Path]:
 
 
 def test_a_killed_sweep_goes_on_as_a_whole(workplace: Path) -> None:
-    process = start(*SWEEP, "backend.latency_s=0.2", cwd=workplace)
-    kill_when(process, lambda: bool(list(workplace.glob("outputs/sweeps/20*/*/1-*/raw/*"))))
+    # In the second of its runs.
+    killed_with(5, *SWEEP)
     (killed,) = sweeps(workplace)
     spent = sum(
         row["reserved_usd"] for row in rows(killed / "ledger.jsonl") if row["event"] == "reserve"
@@ -122,9 +118,10 @@ def test_a_killed_sweep_goes_on_as_a_whole(workplace: Path) -> None:
 
 
 def test_an_interrupted_sweep_starts_no_further_run_and_is_resumed_twice(workplace: Path) -> None:
-    interrupt(workplace, [*SWEEP, "backend.latency_s=0.3"], "0-*")
+    interrupt(workplace, SWEEP, nth=2)
     first = sweeps(workplace)[-1]
-    interrupt(workplace, [f"resume={first}"], "1-*")
+    # Two tasks of the first run are left, then the second one.
+    interrupt(workplace, [f"resume={first}"], nth=4)
     second = sweeps(workplace)[-1]
     done = jevexp(f"resume={second}", cwd=workplace)
 
@@ -133,17 +130,11 @@ def test_an_interrupted_sweep_starts_no_further_run_and_is_resumed_twice(workpla
     assert "3 of 3 runs complete" in done.out
 
 
-def interrupt(workplace: Path, command: Sequence[str], run: str) -> None:
-    process = start(*command, cwd=workplace)
-    before = len(sweeps(workplace))
-    deadline = time.monotonic() + 60
-    while len(sweeps(workplace)) <= before or not list(sweeps(workplace)[-1].glob(f"{run}/raw/*")):
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-    process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "of 3 runs complete" in out
+def interrupt(workplace: Path, command: Sequence[str], *, nth: int) -> None:
+    """Run this, with a Ctrl-C while its nth task is with the provider."""
+    prepare = at_call(nth, lambda: os.kill(os.getpid(), signal.SIGINT))
+    assert start(command, Path("log"), prepare=prepare).wait() == 130
+    assert "of 3 runs complete" in Path("log.out").read_text()
 
 
 def rows(path: Path) -> list[dict[str, Any]]:

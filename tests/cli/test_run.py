@@ -11,6 +11,7 @@ import pytest
 
 from jevexp.cli.main import VERBS
 from tests.support.cli import jevexp, only_run, start
+from tests.support.gated import gated
 
 DEMO = ("dataset=demo", "tracking=none")
 
@@ -136,8 +137,9 @@ def test_two_starts_in_the_same_second_have_two_directories(workplace: Path) -> 
 def test_a_signal_ends_the_run_with_its_evidence_kept(
     signum: signal.Signals, status: int, workplace: Path
 ) -> None:
-    process = start(*DEMO, "backend.latency_s=0.2", cwd=workplace)
-    wait_for_raw(workplace, process)
+    overrides, gate = gated(workplace, task=3)
+    process = start(*DEMO, *overrides, cwd=workplace)
+    wait_for(process, gate.is_reached)
     process.send_signal(signum)
     process.communicate(timeout=120)
 
@@ -146,13 +148,15 @@ def test_a_signal_ends_the_run_with_its_evidence_kept(
 
 
 def test_ctrl_c_finishes_the_task_in_flight_and_says_how_to_end_at_once(workplace: Path) -> None:
-    process = start(*DEMO, "backend.latency_s=2", cwd=workplace)
-    wait_for(process, lambda: ledger_of(workplace).count('"reserve"') == 2)
+    overrides, gate = gated(workplace, task=2)
+    process = start(*DEMO, *overrides, cwd=workplace)
+    wait_for(process, gate.is_reached)
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=30)
+    wait_for_line(process, "Ctrl-C again ends at once")
+    gate.open()
+    process.communicate(timeout=60)
 
     assert process.returncode == 130
-    assert "Ctrl-C again ends at once" in out
     run = check_interrupted(workplace, 130)
     ledger = [json.loads(line) for line in (run / "ledger.jsonl").read_text().splitlines()]
     assert [row["event"] for row in ledger] == ["cap", *["reserve", "settle"] * 2]
@@ -160,12 +164,14 @@ def test_ctrl_c_finishes_the_task_in_flight_and_says_how_to_end_at_once(workplac
 
 
 def test_ctrl_c_twice_ends_at_once_and_the_task_in_flight_stays_reserved(workplace: Path) -> None:
-    process = start(*DEMO, "backend.latency_s=20", cwd=workplace)
-    wait_for(process, lambda: "reserve" in ledger_of(workplace))
+    overrides, gate = gated(workplace, task=1)
+    process = start(*DEMO, *overrides, cwd=workplace)
+    wait_for(process, gate.is_reached)
     process.send_signal(signal.SIGINT)
-    time.sleep(0.3)
+    # Two that arrive together would be one.
+    wait_for_line(process, "Ctrl-C again ends at once")
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=15)
+    process.communicate(timeout=60)
 
     assert process.returncode == 130
     (run,) = workplace.glob("outputs/20*/*")
@@ -180,12 +186,13 @@ def ledger_of(workplace: Path) -> str:
     return "".join(path.read_text() for path in workplace.glob("outputs/20*/*/ledger.jsonl"))
 
 
-def wait_for_raw(workplace: Path, process: "subprocess.Popen[str]") -> None:
-    wait_for(process, lambda: bool(list(workplace.glob("outputs/20*/*/raw/*"))))
+def wait_for_line(process: "subprocess.Popen[str]", words: str) -> None:
+    assert process.stdout is not None
+    assert any(words in line for line in iter(process.stdout.readline, ""))
 
 
 def wait_for(process: "subprocess.Popen[str]", condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while not condition():
         assert process.poll() is None
         assert time.monotonic() < deadline

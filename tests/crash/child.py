@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 import traceback
+import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -88,7 +89,10 @@ def start(
     if not NAMES:
         tasks = load_dataset(compose("dataset=demo").dataset).tasks
         NAMES.update({key(task.state, task.question.wire()): task.id for task in tasks})
-    pid = os.fork()
+    with warnings.catch_warnings():
+        # Python 3.12 warns of threads that may hold a lock; those of pytest hold none of ours.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        pid = os.fork()
     if pid == 0:
         _run(lambda: _in_child(arguments, log, kill, prepare))
     return Child(pid)

@@ -159,7 +159,7 @@ def test_a_server_that_stops_answering_is_a_timeout(tiny_gguf: Path, tmp_path: P
     # Stopped, it ignores the polite request to end, so this is the other one.
     started = time.monotonic()
     backend.close()
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 30
     assert not alive(pid)
 
 

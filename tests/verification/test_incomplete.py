@@ -16,7 +16,7 @@ from tests.support.cli import jevexp, only_run, start
 from tests.support.forgery import edit, lines, raw_file, reseal, write_lines
 from tests.verification.test_run import complaints
 
-SLOW = ("dataset=demo", "backend=fake", "backend.latency_s=0.05", "tracking=none")
+SLOW = ("dataset=demo", "backend=fake", "backend.latency_s=0.1", "tracking=none")
 KILLED = "its process was killed before it could say how the run ended"
 
 

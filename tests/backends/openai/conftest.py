@@ -8,6 +8,7 @@ import pytest
 from jevexp.backends.openai import OpenAIChat
 from tests.support.llama import model_identity
 from tests.support.openai import chat_settings
+from tests.support.patience import patience_s
 from tests.support.scripted_llama import ScriptedLlama
 from tests.support.scripted_openai import HOSTED, scripted_openai
 
@@ -27,8 +28,11 @@ def server() -> Iterator[ScriptedLlama]:
 
 
 @pytest.fixture
-def chat(server: ScriptedLlama, key: str, tmp_path: Path) -> Iterator[OpenAIChat]:
-    settings = chat_settings(base_url=server.url, key_env="TEST_KEY", timeout_s=2.0)
+def chat(
+    server: ScriptedLlama, key: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[OpenAIChat]:
+    timeout_s = patience_s(request)
+    settings = chat_settings(base_url=server.url, key_env="TEST_KEY", timeout_s=timeout_s)
     opened = OpenAIChat(settings, model_identity()).open(tmp_path)
     server.seen.clear()
     yield opened
