@@ -44,13 +44,16 @@ SPELLINGS = {
     "spaced": " ".join(KEY),
     "in lines": "\n".join(KEY[start : start + 5] for start in range(0, len(KEY), 5)),
     "with what is not seen": "\u200b".join(KEY),
+    "with dashes": "-".join(KEY),
+    "hexadecimal, spaced": " ".join(f"{byte:02x}" for byte in KEY.encode()),
+    "Base64 in lines": base64.encodebytes(KEY.encode() * 4).decode(),
     "with zero bytes": "\0".join(KEY),
     "wide": "".join(chr(ord(letter) + 0xFEE0) for letter in KEY),
     "but for a letter": KEY[:10] + KEY[11:],
     "with another letter": KEY[:20] + "?" + KEY[21:],
     "first half": KEY[:18],
     "second half": KEY[17:],
-    "masked in the middle": f"{KEY[:10]}********{KEY[-4:]}",
+    "masked in the middle": f"{KEY[:16]}********{KEY[-4:]}",
 }
 
 
@@ -153,6 +156,18 @@ def test_a_type_that_nobody_knows_is_not_repeated() -> None:
 def test_without_a_key_the_beginning_is_shown() -> None:
     assert unreadable(b"<h1>502</h1>", "text/html", Secrets([])) == "<h1>502</h1>"
     assert len(unreadable(b"x" * 100_000, None, Secrets([]))) == 2000
+
+
+@pytest.mark.parametrize("body", [list(KEY), {"x": [[letter] for letter in KEY]}])
+def test_a_key_spread_over_a_document_letter_by_letter_withholds_it(body: Any) -> None:
+    with pytest.raises(ValueError, match="spread"):
+        parsed(json.dumps({"a": body}).encode(), SECRETS)
+
+
+def test_many_numbers_are_no_key_of_digits() -> None:
+    secrets = Secrets(["1234567890123456"])
+    body = {"a": [12.345678, 90.123456]}
+    assert parsed(json.dumps(body).encode(), secrets) == (body, False)
 
 
 @pytest.mark.parametrize("spelling", [KEY.replace("/", "\\/"), escaped(KEY)])

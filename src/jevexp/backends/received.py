@@ -3,7 +3,7 @@
 import hashlib
 from typing import Any
 
-from jevexp.core.json import loads
+from jevexp.core.json import dumps, loads
 from jevexp.untrusted.secrets import Secrets
 
 # Enough of a body that is not what was expected to see what it was.
@@ -28,12 +28,14 @@ def parsed(raw: bytes, secrets: Secrets) -> tuple[Any, bool]:
     """A body as JSON in which no secret is left, and whether there was one.
 
     Raises:
-        ValueError: it is no JSON.
+        ValueError: it is no JSON, or a secret is spread over it.
     """
     body = loads(raw)
     if not secrets.in_use:
         return body, False
     kept = secrets.without(body)
+    if secrets.spread_over(dumps(kept)):
+        raise ValueError("a secret is spread over it")
     return kept, kept != body
 
 
@@ -47,7 +49,7 @@ def unreadable(raw: bytes, content_type: str | None, secrets: Secrets) -> Any:
         return raw[:_EXCERPT_BYTES].decode(errors="replace")
     media_type = (content_type or "").partition(";")[0].strip().lower()
     return {
-        "withheld": "it is not JSON, and could hold the key",
+        "withheld": "it could hold the key",
         "bytes": len(raw),
         "content_type": media_type if media_type in _KNOWN_TYPES else None,
         "sha256": hashlib.sha256(raw).hexdigest(),

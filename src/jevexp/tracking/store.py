@@ -1,11 +1,8 @@
 """Opens the store: asks a server whether it is there, creates a database exactly once."""
 
-import http.client
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from urllib.error import HTTPError
-from urllib.request import urlopen
 
 from filelock import FileLock, Timeout
 
@@ -14,6 +11,8 @@ from jevexp.tracking.protocol import TrackingError
 
 # Creating the database takes 5 s on an idle machine; others may be queueing for it.
 LOCK_TIMEOUT_S = 120
+# The page itself is not read.
+_MOST_HEALTH_BYTES = 64 << 10
 
 
 def open_store(place: Place, experiment: str, timeout_s: float, *, create: bool) -> tuple[Any, str]:
@@ -45,19 +44,24 @@ def ask_health(uri: str, timeout_s: float) -> None:
     Raises:
         TrackingError: it does not answer within the time, or says that it cannot work.
     """
+    import httpx
+
+    from jevexp.untrusted.http import Bounds, bounded_client
+
+    bounds = Bounds()
     try:
-        # The settings allow http and https only.
-        with urlopen(f"{uri.rstrip('/')}/health", timeout=timeout_s) as response:  # noqa: S310
-            response.read(1)
-    except HTTPError as error:
-        with error:
-            if error.code >= http.client.INTERNAL_SERVER_ERROR:
-                raise TrackingError(f"{uri}: answers with status {error.code}") from error
-    except TimeoutError as error:
+        with (
+            bounded_client(bounds, uri, httpx.Timeout(timeout_s)) as client,
+            bounds.within(timeout_s, _MOST_HEALTH_BYTES),
+            client.stream("GET", f"{uri.rstrip('/')}/health") as response,
+        ):
+            status = response.status_code
+    except httpx.TimeoutException as error:
         raise TrackingError(f"{uri}: no answer within {timeout_s:g} s") from error
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        reason = getattr(error, "reason", error)
-        raise TrackingError(f"{uri}: cannot be reached: {reason}") from error
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+        raise TrackingError(f"{uri}: cannot be reached: {error}") from error
+    if status >= httpx.codes.INTERNAL_SERVER_ERROR:
+        raise TrackingError(f"{uri}: answers with status {status}")
 
 
 @contextmanager

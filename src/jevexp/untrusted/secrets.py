@@ -17,6 +17,7 @@ _MOST_LAYERS = 3
 _MARK = "[key]"
 _ESCAPE = re.compile(r"\\u\{?([0-9a-fA-F]{2,6})\}?|\\x([0-9a-fA-F]{2})|\\([0-7]{3})|\\(.)", re.S)
 # Joins what was put between the letters.
+_LETTERLESS = re.compile(r"[\W_]+")
 _FILLING = re.compile(r"[\s\x00-\x1f\x7f\u00ad\u200b-\u200f\u2060\ufeff]+")
 
 
@@ -33,7 +34,14 @@ class Secrets:
     def __init__(self, values: Iterable[str | None]) -> None:
         self._values = [value for value in values if value]
         self._long = [value for value in self._values if len(value) >= _SHORTEST]
-        self._pieces = {_plain(piece) for value in self._long for piece in _cut(value)}
+        # Of one long enough to be cut, only letters and digits count.
+        letters = {value: _LETTERLESS.sub("", _plain(value)) for value in self._long}
+        self._pieces = {
+            piece for word in letters.values() if len(word) >= 2 * _SHORTEST for piece in _cut(word)
+        }
+        self._whole = {
+            _plain(value) for value, word in letters.items() if len(word) < 2 * _SHORTEST
+        }
         # These stand for several letters each, so that a piece is cut at other places.
         self._packed = {form for value in self._long for form in _packed(value)}
 
@@ -45,19 +53,31 @@ class Secrets:
     def occur_in(self, text: str) -> bool:
         """Whether a text repeats a secret or most of it: escaped, encoded, in other case."""
         # Decoding makes a text shorter, unless it is made of compatibility characters.
-        if not self._pieces or (len(text) < _SHORTEST and text.isascii()):
+        if not self._long or (len(text) < _SHORTEST and text.isascii()):
             return False
-        if any(form in text for form in self._packed):
+        unfilled = _FILLING.sub("", text)
+        if any(form in unfilled for form in self._packed):
             return True
         for _ in range(_MOST_LAYERS + 1):
             plain = _plain(text)
-            if any(piece in plain for piece in self._pieces):
+            if any(value in plain for value in self._whole) or self._pieced_in(plain):
                 return True
             decoded = _ESCAPE.sub(_character, unquote(html.unescape(text)))
             if decoded == text:
                 return False
             text = decoded
         return False
+
+    def spread_over(self, text: str) -> bool:
+        """Whether a text with many parts, such as a whole JSON document, repeats a secret.
+
+        A secret of digits alone is not looked for: many numbers hold it by chance.
+        """
+        return self._pieced_in(_plain(text), digits=False)
+
+    def _pieced_in(self, plain: str, *, digits: bool = True) -> bool:
+        letters = _LETTERLESS.sub("", plain) if self._pieces else ""
+        return any(piece in letters for piece in self._pieces if digits or not piece.isdigit())
 
     def without(self, value: Any) -> Any:
         """Plain JSON in which every string that repeats a secret, keys too, is replaced."""
