@@ -18,11 +18,17 @@ def test_the_hosted_service_is_asked_over_https_with_its_key() -> None:
     assert backend == settings("https://api.typesafe.ai", key_env="TYPESAFE_API_KEY")
 
 
-def test_started_servers_get_no_key() -> None:
+def test_started_servers_get_none_of_our_keys() -> None:
+    own_keys = {"sparrow": None, "laya_serve": "LAYA_SERVE_API_KEY"}
     for option, command in (("sparrow", SPARROW), ("laya_serve", LAYA)):
         backend = compose(f"backend={option}").backend
         assert isinstance(backend, SystemOneBackend)
-        assert backend == settings(command=command, name=option)
+        server = {
+            "command": list(command),
+            "start_timeout_s": 60.0,
+            "api_key_env": own_keys[option],
+        }
+        assert backend == settings(name=option, server=server)
 
 
 def test_model_options_say_what_is_asked_for() -> None:
