@@ -240,3 +240,12 @@ def test_a_list_that_holds_itself_comes_to_an_end() -> None:
 def test_shown_is_repr_where_there_is_one() -> None:
     assert shown([1, "a"]) == "[1, 'a']"
     assert shown(10**5000) == "<int: ValueError>"
+
+
+@pytest.mark.parametrize("value", ["[]", "1"])
+def test_so_many_values_are_not_made(value: str) -> None:
+    # Sixty million bytes of them would be three thousand million in memory.
+    most = f"[{','.join([value] * 2_000_000)}]"
+    with pytest.raises(ValueError, match="more than 2000000 values"):
+        loads(f"[{most},1]")
+    assert len(loads(most)) == 2_000_000

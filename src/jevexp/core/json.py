@@ -37,12 +37,15 @@ def loads(text: str | bytes, *, lenient: bool = False) -> JSON:
             names their place itself.
 
     Raises:
-        ValueError: not JSON, not UTF-8, nested more than 256 levels deep, a key twice in one
-            object, half of a surrogate pair, or holding NaN, an infinity or a number too large
-            for a float.
+        ValueError: not JSON, not UTF-8, nested more than 256 levels deep, more than two million
+            values, a key twice in one object, half of a surrogate pair, or holding NaN, an infinity
+            or a number too large for a float.
     """
     # The parser itself would also take UTF-16, and halves of surrogate pairs.
     decoded = text.decode() if isinstance(text, bytes) else text
+    # Before they are made: each takes far more room than its two bytes here.
+    if decoded.count(",") >= _MOST_VALUES:
+        raise ValueError(f"more than {_MOST_VALUES} values")
     try:
         value = (_LENIENT if lenient else _STRICT).decode(decoded)
     except RecursionError as error:
@@ -105,6 +108,8 @@ _MOST_DIGITS = 309
 _FEW_DIGITS = 300
 # What is written goes MAX_DEPTH levels deep inside of what a file wraps around it.
 _MOST_LEVELS = MAX_DEPTH + 56
+# As many as an answer of 8 MiB can hold that consists of short numbers.
+_MOST_VALUES = 2_000_000
 _HALF = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 _LENIENT = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite, parse_int=_whole)
 _STRICT = json.JSONDecoder(

@@ -1,6 +1,7 @@
 """A ledger in a database, for runs on any number of hosts."""
 
 import logging
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlch
 from jevexp.core.json import dumps, loads
 from jevexp.ledger import schema
 from jevexp.ledger.base import BaseLedger
-from jevexp.ledger.books import CapReached, LedgerError, LedgerUnavailable, check_fits
+from jevexp.ledger.books import CapReached, LedgerError, LedgerUnavailable, amount, check_fits
 from jevexp.ledger.engine import connect
 from jevexp.ledger.own import OwnRows
 from jevexp.ledger.rows import Row, cap_row, reserve_row, settle_row
@@ -29,6 +30,12 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 1.0
 _PART_ROWS = 1000
+# Sums of floats, exactly: no power of ten that would take hours to write out.
+_FRACTION = re.compile(r"-?[0-9]{1,1000}(/[1-9][0-9]{0,999})?")
+
+
+class _Damaged(Exception):
+    """The tables hold what no ledger of ours can."""
 
 
 @dataclass(slots=True)
@@ -98,18 +105,23 @@ class DatabaseLedger(BaseLedger):
 
     def rows(self) -> Iterator[Row]:
         """Every row that is there now, in the order they were written, in the file's format."""
-        found = self._change(partial(_read_rows, after=0)) if self._is_there else []
-        while found:
-            yield from map(_as_row, found)
-            found = self._change(partial(_read_rows, after=found[-1].seq))
+        last = 0
+        while self._is_there and (found := self._change(partial(_read_rows, after=last))):
+            yield from found.values()
+            last = max(found)
 
     def sessions(self) -> dict[str, Session]:
         """The sessions that are known, by their ids."""
         if not self._is_there:
             return {}
         found = self._change(lambda connection: connection.execute(select(sessions.c.fields)).all())
-        known = (Session.of(loads(fields)) for (fields,) in found)
-        return {session.id: session for session in known}
+        known = {}
+        for (fields,) in found:
+            # What is none is nobody's.
+            with suppress(ValueError, AttributeError, TypeError):
+                session = Session.of(loads(fields))
+                known[session.id] = session
+        return known
 
     def _close(self) -> None:
         self._database.engine.dispose()
@@ -201,6 +213,8 @@ class DatabaseLedger(BaseLedger):
                 log.info("%s: %s; trying again", self._place, _first_line(error))
             except SQLAlchemyError as error:
                 raise LedgerError(f"{self._place}: {_first_line(error)}") from None
+            except _Damaged as error:
+                raise LedgerError(f"{self._place}: {error}") from None
             else:
                 self._reached = True
                 return result
@@ -232,7 +246,16 @@ def _lock_totals(connection: Connection) -> _Totals:
 
 
 def _as_totals(found: Any) -> _Totals:
-    return _Totals(found.cap_usd, Fraction(found.charged), found.n_rows)
+    """What the database has, if it can be: SQLite keeps anything in any column."""
+    if not (isinstance(found.charged, str) and _FRACTION.fullmatch(found.charged)):
+        raise _Damaged("charged is no amount")
+    if not isinstance(found.n_rows, int) or found.n_rows < 0:
+        raise _Damaged("n_rows is no number of rows")
+    try:
+        cap_usd = None if found.cap_usd is None else amount(found.cap_usd)
+    except LedgerError as error:
+        raise _Damaged(f"cap_usd: {error}") from None
+    return _Totals(cap_usd, Fraction(found.charged), found.n_rows)
 
 
 def _find(connection: Connection, name: str, kind: str) -> Any:
@@ -263,16 +286,26 @@ def _add(connection: Connection, found: _Totals, row: Row) -> None:
 _USD = {"cap": "cap_usd", "reserve": "reserved_usd", "settle": "charged_usd"}
 
 
-def _read_rows(connection: Connection, *, after: int) -> list[Any]:
+def _read_rows(connection: Connection, *, after: int) -> dict[int, Row]:
+    """The next rows by their numbers."""
     query = select(rows).where(rows.c.seq > after).order_by(rows.c.seq).limit(_PART_ROWS)
-    return list(connection.execute(query))
+    return {found.seq: _as_row(found) for found in connection.execute(query)}
 
 
 def _as_row(found: Any) -> Row:
-    if found.event == "cap":
-        return cap_row(found.usd, found.ts)
+    try:
+        usd, ts = amount(found.usd), amount(found.ts)
+        if not isinstance(found.seq, int) or found.event not in _USD:
+            raise ValueError("its number or its event")
+        if found.event == "cap":
+            return cap_row(usd, ts)
+        meta = loads(found.meta)
+        if not isinstance(meta, dict) or not isinstance(found.reservation_id, str):
+            raise ValueError("its reservation_id or its meta")
+    except (LedgerError, ValueError, TypeError) as error:
+        raise _Damaged(f"row {found.seq}: not a ledger row: {error}") from None
     make = reserve_row if found.event == "reserve" else settle_row
-    return make(found.reservation_id, found.usd, found.ts, loads(found.meta))
+    return make(found.reservation_id, usd, ts, meta)
 
 
 def _first_line(error: SQLAlchemyError) -> str:

@@ -2,12 +2,15 @@
 
 import os
 import socket
+import sqlite3
 from pathlib import Path
 from typing import Any, Protocol
 
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import URL
 
+from jevexp.ledger.books import LedgerError
+from jevexp.untrusted.files import MAX_LINE_BYTES
 from jevexp.untrusted.locks import holder
 
 # How long one attempt waits for a lock, and for a connection; the ledger tries again until its own
@@ -16,6 +19,11 @@ _LOCK_S = 2
 _CONNECT_S = 10
 # Any number, as long as every jevexp takes the same: it stands for "I am making the tables".
 _MAKING = 5_265_874_051
+_NO_TABLE = """
+    SELECT name, CASE type WHEN 'table' THEN 'table that is computed' ELSE type END
+    FROM sqlite_master WHERE type IN ('view', 'trigger')
+    OR sql LIKE 'create virtual%' OR sql LIKE '%generated always%' OR sql LIKE '% as (%' LIMIT 1
+"""
 _PING = {"keepalives_idle": 5, "keepalives_interval": 5, "keepalives_count": 3}
 
 
@@ -47,10 +55,14 @@ class _Sqlite:
         event.listen(self.engine, "connect", self._connected)
         event.listen(self.engine, "begin", self._begin)
 
-    @staticmethod
-    def _connected(connection: Any, _record: object) -> None:
+    def _connected(self, connection: Any, _record: object) -> None:
         # Python's own transactions would begin as readers.
         connection.isolation_level = None
+        # Somebody else's file may hold anything that SQLite can compute, and without end.
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_LINE_BYTES)
+        connection.execute("PRAGMA trusted_schema=OFF")
+        if found := connection.execute(_NO_TABLE).fetchone():
+            raise LedgerError(f"{self._path}: not a ledger: holds {found[0]}, a {found[1]}")
         # A commit is on disk when it returns, with one fsync.
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
