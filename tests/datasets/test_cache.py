@@ -1,5 +1,6 @@
 """The cache: filled once, by content, proven on every use, and never holding half a file."""
 
+import errno
 import json
 import os
 import subprocess
@@ -9,6 +10,7 @@ import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -48,6 +50,21 @@ def test_a_file_is_kept_under_its_hash_and_name(server: FileServer, tmp_path: Pa
     assert path == tmp_path / "datasets" / PIN.sha256 / "tasks.jsonl"
     assert path.read_bytes() == BODY
     assert files_below(tmp_path) == [f"datasets/{PIN.sha256}/tasks.jsonl"]
+
+
+def test_a_filled_cache_needs_no_lock(
+    server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = fetch(PIN, server.url, cache=tmp_path)
+
+    def read_only(*arguments: object) -> NoReturn:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr("jevexp.datasets.cache.locked", read_only)
+    assert fetch(PIN, server.url, cache=tmp_path) == path
+    path.unlink()
+    with pytest.raises(InputError, match="Read-only file system"):
+        fetch(PIN, server.url, cache=tmp_path)
 
 
 def test_a_cached_file_is_not_asked_for_again(server: FileServer, tmp_path: Path) -> None:

@@ -48,6 +48,37 @@ def weights(tmp_path: Path) -> Path:
     return gguf_bytes.quantized(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"weights": {"bytes": 7}},
+        {"quantization": {"ftype": 10}},
+        {"chat_template": {"sha256": "c" * 64}},
+        {"files": {"projector": {"sha256": "1" * 64}}},
+    ],
+    ids=lambda claims: next(iter(claims)),
+)
+def test_one_confirmed_claim_about_the_model_confirms_it(claims: dict[str, Any]) -> None:
+    report = reconcile(
+        model(**claims),
+        seen(
+            weights__bytes=7,
+            quantization__ftype="Q2_K",
+            chat_template__sha256="c" * 64,
+            files__projector__sha256="1" * 64,
+        ),
+    )
+    confirmed = [name for name, field in report.fields.items() if field.status is CONFIRMED]
+    assert [name.partition(".")[0] for name in confirmed] == list(claims)
+    assert report.verdict is CONFIRMED
+
+
+def test_how_a_model_is_named_and_served_does_not_confirm_it() -> None:
+    report = reconcile(model(cache_type_k="q8_0"), seen(cache_type_k="q8_0"))
+    assert verdict(report, "cache_type_k") is CONFIRMED
+    assert report.verdict is DECLARED_ONLY
+
+
 def test_true_claims_are_confirmed(weights: Path) -> None:
     file = observe({}, weights=weights)
     report = reconcile(

@@ -77,4 +77,6 @@ def summary(run: Path) -> Any:
             return part
         return {name: without(one) for name, one in part.items() if not name.startswith("latency")}
 
-    return without(RunDirectory(run).read_summary())
+    summary = RunDirectory(run).read_summary()
+    assert summary is not None
+    return without(summary.model_dump(mode="json"))

@@ -235,6 +235,13 @@ def test_a_line_that_is_no_record_is_named_in_one_line(
     assert "\n" not in str(raised.value)
 
 
+def test_results_behind_a_link_are_not_read(run: RunDirectory, tmp_path: Path) -> None:
+    path = write_results(run, *RECORDS)
+    path.symlink_to(path.rename(tmp_path / "elsewhere.jsonl"))
+    with pytest.raises(OSError, match=r"results\.jsonl"):
+        list(run.records())
+
+
 def test_a_full_disk_leaves_the_records_before_it_and_can_be_closed(
     run: RunDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
