@@ -88,7 +88,7 @@ class Runner(Model):
 class Harness(Model):
     """Which implementation of the benchmark's protocol runs the tasks.
 
-    `path` is a git checkout of the pinned one; null: the installed package.
+    `path` is a git checkout that holds the pinned one; null: the installed package.
     """
 
     name: Literal["native", "upstream"]

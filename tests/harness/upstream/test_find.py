@@ -1,5 +1,6 @@
 """Only the pinned commit is used; everything else is named and refused."""
 
+import stat
 import sys
 from pathlib import Path
 from typing import Any
@@ -100,12 +101,10 @@ def test_a_folder_that_hides_the_installed_package_is_refused(
     assert why_not().startswith(f"harness.name: importing jevbench finds {other.resolve()} instead")
 
 
-# A checkout
+# A checkout: see test_git_objects for what is read of it
 
 
-def test_a_clean_checkout_at_the_pin_is_used_and_stays_clean(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_pinned_commit_of_a_checkout_is_used_and_leaves_it_as_it_is(checkout: Path) -> None:
     before = list(sys.path)
     described = make_harness(Harness(name="upstream", path=str(checkout))).describe()
     assert described == {
@@ -117,52 +116,51 @@ def test_a_clean_checkout_at_the_pin_is_used_and_stays_clean(
     assert sys.path == before
 
 
-def test_a_checkout_with_any_change_is_refused(checkout: Path) -> None:
-    runner = checkout / "jevbench" / "runner.py"
-    original = runner.read_text()
-    runner.write_text(original + "\n")
-    assert "is not the commit alone: 'M jevbench/runner.py'" in why_not(str(checkout))
-    runner.write_text(original)
-    (checkout / "jevbench" / "sitecustomize.py").write_text("")
-    assert "'?? jevbench/sitecustomize.py'" in why_not(str(checkout))
+def test_what_is_imported_is_a_folder_of_ours_with_that_package_alone(checkout: Path) -> None:
+    (checkout / "json.py").write_text("")
+    git(checkout, "add", ".")
+    root = find(str(checkout)).root
+    assert not root.is_relative_to(checkout)
+    assert stat.S_IMODE(root.stat().st_mode) == 0o700
+    assert [path.name for path in root.iterdir()] == ["jevbench"]
 
 
-def test_a_checkout_at_another_commit_is_refused(checkout: Path) -> None:
-    git(checkout, "commit", "--quiet", "--allow-empty", "--message", "later")
-    commit = git(checkout, "rev-parse", "HEAD")
-    assert f"{checkout} is at commit {commit}; git checkout " in why_not(str(checkout))
+def test_two_checkouts_of_the_commit_are_one_copy(checkout: Path, tmp_path: Path) -> None:
+    make_harness(Harness(name="upstream", path=str(checkout)))
+    second = tmp_path / "second"
+    git(tmp_path, "clone", "--quiet", str(checkout), str(second))
+    make_harness(Harness(name="upstream", path=str(second)))
+    assert find(str(second)).root == find(str(checkout)).root
 
 
-def test_the_environment_cannot_name_another_repository(
-    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_two_copies_are_never_mixed(checkout: Path, site: Path) -> None:
+    install(site, from_git(find_module.PINNED_COMMIT))
+    make_harness(Harness(name="upstream", path=None))
+    with pytest.raises(InputError, match="was imported in this process before"):
+        make_harness(Harness(name="upstream", path=str(checkout)))
+
+
+def test_the_current_folder_installs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = tmp_path / "other"
-    make_checkout(other)
-    git(other, "commit", "--quiet", "--allow-empty", "--message", "later")
-    monkeypatch.setenv("GIT_DIR", str(checkout / ".git"))
-    monkeypatch.setenv("GIT_WORK_TREE", str(checkout))
-    assert "is at commit" in why_not(str(other))
+    install(tmp_path / "strange", from_git(PINNED_COMMIT))
+    monkeypatch.chdir(tmp_path / "strange")
+    # As it is while a provider's own code is imported.
+    monkeypatch.setattr(sys, "path", [*sys.path, str(Path.cwd())])
+    assert why_not() == f"{NEEDS}it is not installed; {INSTALL}"
 
 
 def test_a_path_that_is_no_checkout_is_refused(checkout: Path, tmp_path: Path) -> None:
     assert "no such folder; pip install" in why_not(str(tmp_path / "nothing"))
-    assert "name its top" in why_not(str(checkout / "jevbench"))
+    assert "not the top of a git checkout" in why_not(str(checkout / "jevbench"))
     plain = tmp_path / "plain"
     plain.mkdir()
-    assert "not a git checkout that git can read" in why_not(str(plain))
+    assert "not the top of a git checkout" in why_not(str(plain))
 
 
 def test_git_has_to_be_there(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     assert why_not(str(checkout)).endswith("git cannot be run")
-
-
-def test_two_copies_are_never_mixed(checkout: Path, tmp_path: Path) -> None:
-    make_harness(Harness(name="upstream", path=str(checkout)))
-    second = tmp_path / "second"
-    git(tmp_path, "clone", "--quiet", str(checkout), str(second))
-    with pytest.raises(InputError, match="was imported in this process before"):
-        make_harness(Harness(name="upstream", path=str(second)))
 
 
 def test_a_copy_that_cannot_be_imported_is_refused(

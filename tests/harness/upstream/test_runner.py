@@ -249,7 +249,7 @@ def test_it_writes_nothing_into_its_own_checkout(standin: Package, tmp_path: Pat
         standin.summarize,
     )
     run = Run(inside, tmp_path / "run")
-    with pytest.raises(InputError, match=r"writes nothing into its own checkout .*set outputs="):
+    with pytest.raises(InputError, match=r"writes nothing into its own folder .*set outputs="):
         run(Provider(YES))
     run.close()
 

@@ -3,22 +3,31 @@
 import importlib.metadata
 import importlib.util
 import os
-import subprocess
+import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from jevexp.core.json import loads
 from jevexp.errors import InputError
 from jevexp.harness.pin import PINNED_COMMIT
+from jevexp.harness.upstream.git_objects import GitObjects
+from jevexp.untrusted.writing import make_folders, write_new
 
 NAME = "jevbench"
 INSTALL = "pip install 'jevexp[upstream]'"
+# By commit. Modules of the package may be imported until the end.
+_folders: dict[str, TemporaryDirectory[str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A copy of the package at the pin; `root` is the folder that holds `jevbench`."""
+    """A copy of the package at the pin; `root` is the folder that holds `jevbench`.
+
+    Of a checkout that is a folder of ours, with the files as they are in the commit's objects.
+    """
 
     root: Path
     origin: Literal["installed package", "git checkout"]
@@ -34,10 +43,11 @@ def find(path: str | None) -> Location:
 
 
 def _installed() -> Location:
-    try:
-        found = importlib.metadata.distribution(NAME)
-    except importlib.metadata.PackageNotFoundError as error:
-        raise _not_pinned("it is not installed") from error
+    # A provider's own code is looked for in the current folder too, which installs nothing.
+    places = [place for place in sys.path if place not in ("", os.getcwd())]  # noqa: PTH109
+    found = next(iter(importlib.metadata.distributions(name=NAME, path=places)), None)
+    if found is None:
+        raise _not_pinned("it is not installed")
     commit = _commit(found)
     if commit != PINNED_COMMIT:
         raise _not_pinned(f"found {NAME} at commit {commit}")
@@ -91,32 +101,18 @@ def _not_pinned(found: str) -> InputError:
 def _checkout(path: Path) -> Location:
     if not path.is_dir():
         raise InputError(f"harness.path: {path}: no such folder; {INSTALL}, or name a checkout")
-    top, commit = _git(path, "rev-parse", "--show-toplevel", "HEAD").splitlines()
-    if Path(top).resolve() != path.resolve():
-        raise InputError(f"harness.path: {path} is inside the git checkout {top}; name its top")
-    if commit != PINNED_COMMIT:
-        raise InputError(
-            f"harness.path: {path} is at commit {commit}; git checkout {PINNED_COMMIT} there, or "
-            f"{INSTALL}"
-        )
-    if changes := _git(path, "status", "--porcelain", "--untracked-files=all").splitlines():
-        raise InputError(
-            f"harness.path: {path} is not the commit alone: {changes[0].strip()!r}; it has to be "
-            "a clean checkout"
-        )
-    return Location(path.resolve(), "git checkout")
+    with TemporaryDirectory(prefix="jevexp-git-") as private:
+        files = GitObjects(path, Path(private)).files(PINNED_COMMIT, NAME)
+    return Location(_unpacked(PINNED_COMMIT, files), "git checkout")
 
 
-def _git(path: Path, *arguments: str) -> str:
-    # Only the folder decides which repository it is, and nothing in it runs.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    command = ["git", "-C", str(path), "-c", "core.fsmonitor=false", *arguments]
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=60, check=True, env=environment
-        )
-    except subprocess.CalledProcessError as error:
-        raise InputError(f"harness.path: {path}: not a git checkout that git can read") from error
-    except (OSError, subprocess.SubprocessError) as error:
-        raise InputError(f"harness.path: {path}: git cannot be run") from error
-    return done.stdout
+def _unpacked(commit: str, files: Mapping[PurePosixPath, bytes]) -> Path:
+    """A folder with these files alone, one a commit, until the process ends."""
+    if commit not in _folders:
+        folder = TemporaryDirectory(prefix="jevexp-harness-")
+        root = Path(folder.name).resolve()
+        for name, data in files.items():
+            make_folders(root / name.parent)
+            write_new(root / name, data)
+        _folders[commit] = folder
+    return Path(_folders[commit].name).resolve()

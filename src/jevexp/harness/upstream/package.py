@@ -61,7 +61,7 @@ def load(location: Location) -> Package:
 
 @contextmanager
 def _importable(location: Location) -> Iterator[None]:
-    """Find the package there and nowhere else; a clean checkout stays clean."""
+    """Find the package there and nowhere else; nothing is written beside it."""
     path, writes_nothing = list(sys.path), sys.dont_write_bytecode
     sys.path.insert(0, str(location.root))
     sys.dont_write_bytecode = True

@@ -85,7 +85,7 @@ class UpstreamRunner:
         package = self._package
         if self._folder.path.resolve().is_relative_to(package.location.root):
             raise InputError(
-                f"{self._folder.path}: the harness writes nothing into its own checkout "
+                f"{self._folder.path}: the harness writes nothing into its own folder "
                 f"{package.location.root}; set outputs=FOLDER"
             )
         ledger = package.Ledger(self._ledger.path, cap_usd=self._ledger.cap_usd)
