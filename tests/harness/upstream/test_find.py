@@ -134,7 +134,7 @@ def test_two_checkouts_of_the_commit_are_one_copy(checkout: Path, tmp_path: Path
 
 
 def test_two_copies_are_never_mixed(checkout: Path, site: Path) -> None:
-    install(site, from_git(find_module.PINNED_COMMIT))
+    install(site, from_git(git(checkout, "rev-parse", "HEAD")))
     make_harness(Harness(name="upstream", path=None))
     with pytest.raises(InputError, match="was imported in this process before"):
         make_harness(Harness(name="upstream", path=str(checkout)))

@@ -239,7 +239,7 @@ def test_a_task_that_the_harness_refuses_ends_the_run_before_any_request(run: Ru
     assert provider.received == []
 
 
-def test_it_writes_nothing_into_its_own_checkout(standin: Package, tmp_path: Path) -> None:
+def test_it_writes_nothing_into_its_own_folder(standin: Package, tmp_path: Path) -> None:
     inside = Package(
         Location(tmp_path.resolve(), "git checkout"),
         standin.Runner,

@@ -48,7 +48,7 @@ class GitObjects:
         self._private = private
 
     def files(self, commit: str, folder: str) -> dict[PurePosixPath, bytes]:
-        """The regular files of a commit below one of its folders; links and submodules are left out.
+        """The regular files below a folder of a commit; links and submodules are left out.
 
         Raises:
             InputError: an object is missing, is not what its name says, or is too large.
