@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from tests.analysis.simulated import BRIER_NOISE, Setting, Simulation, monte_carlo_error, share
 
 from jevexp.analysis.statistics.power import required_tasks, smallest_effect, smallest_mean
-from jevexp.analysis.statistics.verdict import Verdict
+from jevexp.analysis.statistics.verdicts import Verdict
 
 LEVEL, POWER, TOLERANCE, ERRORS, ONE_WAY = 0.05, 0.8, 0.03, 3, 0.75
 SIZES = (1, 2, 4)
@@ -129,7 +129,7 @@ def main() -> int:
         same_at_the_margin(count),
         # A share near 80 % is less sure than one near 5 %.
         power(2 * count, "accuracy", claims()),
-        power(2 * count, "brier", brier_claims()),
+        power(2 * count, "brier_mean", brier_claims()),
     ]
     return 0 if all(results) else 1
 

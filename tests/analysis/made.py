@@ -1,5 +1,6 @@
 """Finished runs of a comparison, made by hand."""
 
+import csv
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -9,13 +10,19 @@ from typing import Any
 
 from jevexp.analysis.compare import compare
 from jevexp.analysis.comparison import Comparison
-from jevexp.analysis.metric import Options
+from jevexp.analysis.estimates import Options
 from jevexp.analysis.runs import Answer, FinishedRun, read_run
 from jevexp.core.record import Record
 from jevexp.core.task import Task
 from jevexp.datasets.load import load_tasks
 from jevexp.harness import summarize
 from tests.support.runs import WEIGHTS, make_run, manifest, noul_tasks, record
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    """The rows of a table by their columns."""
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def counts(requested: int) -> dict[str, int]:

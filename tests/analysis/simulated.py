@@ -7,16 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from jevexp.analysis.metric import (
-    Metric,
+from jevexp.analysis.compare import judged
+from jevexp.analysis.estimates import (
+    Difference,
     Options,
-    accuracy_difference,
+    Sums,
     mean_columns,
     mean_difference,
+    share_difference,
 )
-from jevexp.analysis.statistics.holm import holm
 from jevexp.analysis.statistics.resampling import Resampling
-from jevexp.analysis.statistics.verdict import Verdict
+from jevexp.analysis.statistics.verdicts import Verdict, holm
 
 BRIER_NOISE = 0.2
 TOLD_APART = frozenset({Verdict.BETTER, Verdict.WORSE})
@@ -65,7 +66,7 @@ class Simulation:
         self._members = np.arange(self._setting.tasks)
         self._resampling = Resampling(self._members, draws=self.options.draws, seed=1)
 
-    def pairs(self, count: int) -> Iterator[dict[str, Metric]]:
+    def pairs(self, count: int) -> Iterator[dict[str, Difference]]:
         """Accuracy and Brier of each pair, with p values as of one test alone."""
         for _ in range(count):
             drawn = self._draw()
@@ -73,28 +74,31 @@ class Simulation:
 
     def verdicts(self, count: int) -> dict[str, Counter[Verdict]]:
         """How often each metric alone gets each verdict; "any" counts the first after Holm."""
-        found = {name: Counter[Verdict]() for name in ("accuracy", "brier", "any")}
+        found = {name: Counter[Verdict]() for name in ("accuracy", "brier_mean", "any")}
         for metrics in self.pairs(count):
             p_values = [metric.p for metric in metrics.values() if metric.p is not None]
             together = []
             for metric, adjusted in zip(metrics.values(), holm(p_values), strict=True):
                 assert metric.p is not None
-                alone = metric.judged(metric.p, self.options).verdict
+                alone = judged(metric, metric.p, self.options).verdict
                 assert alone is not None
                 found[metric.name][alone] += 1
-                together.append(metric.judged(adjusted, self.options).verdict)
+                together.append(judged(metric, adjusted, self.options).verdict)
             told = [verdict for verdict in together if verdict in TOLD_APART]
             found["any"][told[0] if told else Verdict.INCONCLUSIVE] += 1
         return found
 
-    def _metrics(self, drawn: Drawn) -> dict[str, Metric]:
+    def _metrics(self, drawn: Drawn) -> dict[str, Difference]:
         columns = [mean_columns(drawn.correct), mean_columns(drawn.brier)]
         first, second = self._resampling.sums(columns)
-        accuracy = accuracy_difference(drawn.correct, self._members, first, self.options)
-        brier = mean_difference("brier", drawn.brier, self._members, second, self.options)
+        accuracy = share_difference("accuracy", drawn.correct, self._sums(first))
+        brier = mean_difference("brier_mean", drawn.brier, self._sums(second))
         assert accuracy is not None
         assert brier is not None
-        return {"accuracy": accuracy, "brier": brier}
+        return {"accuracy": accuracy, "brier_mean": brier}
+
+    def _sums(self, drawn: NDArray[np.float64]) -> Sums:
+        return Sums(drawn, self._members, self.options)
 
     def _draw(self) -> Drawn:
         setting, generator = self._setting, self._generator

@@ -1,15 +1,17 @@
 """Pairs of runs whose difference is known."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from jevexp.analysis.compare import compare
+from jevexp.analysis.compare import compare, total_variation
 from jevexp.analysis.comparison import PairResult
-from jevexp.analysis.metric import Metric, Options
+from jevexp.analysis.estimates import Difference, Options
+from jevexp.analysis.metrics import METRICS
 from jevexp.analysis.runs import FinishedRun, read_run
-from jevexp.analysis.statistics.verdict import Verdict
+from jevexp.analysis.statistics.verdicts import Verdict
 from jevexp.store import RunDirectory
 from tests.analysis.made import counts, finished, grouped_tasks
 from tests.support.runs import make_run, noul_tasks
@@ -20,10 +22,10 @@ TASKS = noul_tasks(40)
 IDS = [task.id for task in TASKS]
 
 
-def metric(result: PairResult, name: str) -> Metric:
-    found = result.metric(name)
-    assert found is not None
-    return found
+def metric(result: PairResult, name: str) -> Difference:
+    difference = result.difference(METRICS[name])
+    assert difference is not None
+    return difference
 
 
 def only(*runs: FinishedRun, options: Options = QUICK) -> PairResult:
@@ -40,7 +42,7 @@ def test_the_differences_are_those_of_the_summaries(tmp_path: Path) -> None:
     first = summarize(TASKS, RunDirectory(baseline.path).records())
     second = summarize(TASKS, RunDirectory(candidate.path).records())
     assert metric(result, "accuracy").delta == pytest.approx(second["accuracy"] - first["accuracy"])
-    assert metric(result, "brier").delta == pytest.approx(
+    assert metric(result, "brier_mean").delta == pytest.approx(
         second["brier_mean"] - first["brier_mean"]
     )
     assert metric(result, "ece").delta == pytest.approx(second["ece"]["ece"] - first["ece"]["ece"])
@@ -53,7 +55,7 @@ def test_a_large_difference_is_found_in_both_directions(tmp_path: Path) -> None:
 
     assert metric(only(good, bad), "accuracy").verdict == Verdict.WORSE
     assert metric(only(bad, good), "accuracy").verdict == Verdict.BETTER
-    assert metric(only(bad, good), "brier").verdict == Verdict.BETTER
+    assert metric(only(bad, good), "brier_mean").verdict == Verdict.BETTER
 
 
 def test_two_flips_of_seventy_two_are_inconclusive(tmp_path: Path) -> None:
@@ -154,7 +156,7 @@ def test_the_tasks_of_one_side_are_enough(tmp_path: Path) -> None:
     bare = read_run(make_run(tmp_path / "a", TASKS, counts=counts(40)), lambda _: None)
     result = only(bare, finished(tmp_path / "b", TASKS))
 
-    assert [one.name for one in result.metrics] == ["accuracy", "brier", "ece"]
+    assert [one.name for one in result.metrics] == ["accuracy", "brier_mean", "ece"]
     assert result.remarks == []
 
 
@@ -166,3 +168,45 @@ def test_a_result_is_plain_data_and_the_same_every_time(tmp_path: Path) -> None:
 
     assert first == second
     assert only(*runs).clusters == 20
+
+
+def test_the_distance_of_two_distributions_is_half_the_sum_of_differences() -> None:
+    assert total_variation({"no": 0.1, "yes": 0.9}, {"no": 0.75, "yes": 0.25}) == pytest.approx(
+        0.65
+    )
+
+
+def test_equal_distributions_are_at_distance_zero_and_disjoint_ones_at_one() -> None:
+    assert total_variation({"a": 0.5, "b": 0.5}, {"b": 0.5, "a": 0.5}) == 0
+    assert total_variation({"a": 1.0}, {"b": 1.0}) == 1
+
+
+def test_the_largest_change_of_mind_comes_first_on_each_side(tmp_path: Path) -> None:
+    baseline = finished(tmp_path / "a", TASKS, ["t5", "t6"])
+    candidate = finished(tmp_path / "b", TASKS, ["t1", "t2", "t3"])
+    sure = {"no": 0.99, "yes": 0.01}
+    records = candidate.records | {"t2": replace(candidate.records["t2"], probs=sure)}
+    surer = {"no": 0.98, "yes": 0.02}
+    before = baseline.records | {"t6": replace(baseline.records["t6"], probs=surer)}
+
+    result = only(replace(baseline, records=before), replace(candidate, records=records))
+
+    assert [(flip.right, flip.task_id) for flip in result.flips] == [
+        ("baseline", "t2"),
+        ("baseline", "t1"),
+        ("baseline", "t3"),
+        ("candidate", "t6"),
+        ("candidate", "t5"),
+    ]
+
+
+def test_coverage_is_of_the_requested_tasks_and_not_of_the_attempted_ones(tmp_path: Path) -> None:
+    first, second = (
+        read_run(make_run(tmp_path / name, TASKS, attempted=n, counts=counts(40)), lambda _: TASKS)
+        for name, n in (("a", 30), ("b", 20))
+    )
+
+    comparison = compare([first, second], QUICK)
+
+    assert [run.coverage for run in comparison.runs] == [0.75, 0.5]
+    assert (comparison.pairs[0].paired, comparison.pairs[0].coverage) == (20, 0.5)

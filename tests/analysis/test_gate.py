@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from jevexp.analysis.compare import compare
+from jevexp.analysis.estimates import Options, Sums, mean_columns, share_difference
 from jevexp.analysis.gate import GateResult, Limits, Outcome, Ruling, judge
-from jevexp.analysis.metric import Options
 from jevexp.analysis.runs import FinishedRun, read_run
-from tests.analysis.made import counts, finished
+from jevexp.analysis.statistics.resampling import Resampling
+from tests.analysis.made import counts, finished, sampled
 from tests.support.runs import make_run, noul_tasks
 
 TASKS = noul_tasks(200)
@@ -81,16 +82,16 @@ def test_a_point_value_above_the_limit_is_no_failure(runs: dict[str, FinishedRun
 def test_one_failing_rule_fails_the_gate_and_one_undecided_rule_leaves_it_open(
     runs: dict[str, FinishedRun],
 ) -> None:
-    both = gated(runs, "bad", Limits({"accuracy": 0.05, "mae": 0.1}))
-    unknown = gated(runs, "twin", Limits({"accuracy": 0.05, "mae": 0.1}))
+    both = gated(runs, "bad", Limits({"accuracy": 0.05, "ordinal_mae": 0.1}))
+    unknown = gated(runs, "twin", Limits({"accuracy": 0.05, "ordinal_mae": 0.1}))
 
     assert both.outcome == Outcome.FAIL
-    assert ruling(both, "max-drop mae").outcome == Outcome.INCONCLUSIVE
+    assert ruling(both, "max-drop ordinal_mae").outcome == Outcome.INCONCLUSIVE
     assert unknown.outcome == Outcome.INCONCLUSIVE
 
 
 def test_a_higher_brier_score_is_a_drop(runs: dict[str, FinishedRun]) -> None:
-    found = ruling(gated(runs, "bad", Limits({"brier": 0.1})), "max-drop brier")
+    found = ruling(gated(runs, "bad", Limits({"brier_mean": 0.1})), "max-drop brier_mean")
 
     assert found.outcome == Outcome.FAIL
     assert found.found is not None
@@ -102,7 +103,7 @@ def test_more_rules_make_a_failure_harder_and_a_pass_no_easier(
 ) -> None:
     alone = ruling(gated(runs, "bad", Limits({"accuracy": 0.05})), "max-drop accuracy")
     among = ruling(
-        gated(runs, "bad", Limits({"accuracy": 0.05, "brier": 0.1, "mae": 0.1})),
+        gated(runs, "bad", Limits({"accuracy": 0.05, "brier_mean": 0.1, "ordinal_mae": 0.1})),
         "max-drop accuracy",
     )
 
@@ -170,9 +171,6 @@ def test_a_dozen_tasks_decide_nothing(tmp_path: Path) -> None:
 
 def test_a_candidate_at_the_limit_passes_no_more_often_than_the_level() -> None:
     """The bound itself, over simulated differences that are exactly the limit."""
-    from jevexp.analysis.metric import accuracy_difference, mean_columns
-    from jevexp.analysis.statistics.resampling import Resampling
-
     generator, limit, n = np.random.default_rng(21), 0.05, 200
     options = Options(draws=300)
     members = np.arange(n)
@@ -181,9 +179,47 @@ def test_a_candidate_at_the_limit_passes_no_more_often_than_the_level() -> None:
     for _ in range(300):
         values = generator.choice([-1.0, 0.0, 1.0], p=[0.125, 0.8, 0.075], size=n)
         (sums,) = sampling.sums([mean_columns(values)])
-        metric = accuracy_difference(values, members, sums, options)
-        assert metric is not None
-        assert metric.equivalence is not None
-        passed += -metric.equivalence.low < limit
+        difference = share_difference("accuracy", values, Sums(sums, members, options))
+        assert difference is not None
+        assert difference.equivalence is not None
+        passed += -difference.equivalence.low < limit
 
     assert passed / 300 <= 0.05 + 2 * (0.05 * 0.95 / 300) ** 0.5
+
+
+@pytest.mark.parametrize(
+    ("n", "outcome"), [(19, Outcome.INCONCLUSIVE), (20, Outcome.PASS)], ids=str
+)
+def test_twenty_independent_tasks_decide_and_nineteen_do_not(
+    tmp_path: Path, n: int, outcome: Outcome
+) -> None:
+    tasks = noul_tasks(n)
+    pair = {"baseline": finished(tmp_path / "a", tasks)}
+    twin = finished(tmp_path / "b", tasks, **LATER)
+    result = gated(pair, twin, Limits({"accuracy": 0.5}, max_latency_ratio=1.5))
+
+    assert ruling(result, "max-drop").outcome == outcome
+    assert ruling(result, "max-latency-ratio").outcome == outcome
+
+
+def test_a_latency_rule_among_several_fails_by_the_stricter_bound() -> None:
+    tasks = noul_tasks(20)
+    runs = [
+        sampled(Path(f"/runs/{name}"), tasks, skill=0.9, seed=seed, name=name, **when)
+        for seed, (name, when) in enumerate((("a", {}), ("b", LATER)))
+    ]
+    comparison, strict = (compare(runs, Options(alpha=alpha, draws=500)) for alpha in (0.05, 0.025))
+    plain, stricter = (one.pairs[0].latency for one in (comparison, strict))
+    assert plain is not None
+    assert plain.one_sided is not None
+    assert stricter is not None
+    assert stricter.one_sided is not None
+    # What fails alone is not shown at the level of two rules.
+    limit = (plain.one_sided.low + stricter.one_sided.low) / 2
+    limits = Limits({"accuracy": 0.5}, max_latency_ratio=limit, trust_latency=True)
+
+    alone = ruling(judge(comparison, comparison, limits), "max-latency-ratio")
+    among = ruling(judge(comparison, strict, limits), "max-latency-ratio")
+
+    assert (alone.outcome, among.outcome) == (Outcome.FAIL, Outcome.INCONCLUSIVE)
+    assert (among.low, among.high) == (stricter.one_sided.low, plain.one_sided.high)

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from jevexp.analysis.compare import compare, describe
-from jevexp.analysis.metric import Options
+from jevexp.analysis.estimates import Options
+from jevexp.analysis.metrics import ACCURACY
 from jevexp.analysis.runs import read_run
-from jevexp.analysis.statistics.proportions import wilson
+from jevexp.analysis.statistics.intervals import wilson
 from jevexp.store import RunDirectory
 from tests.analysis.made import counts, finished, grouped_tasks
 from tests.support.runs import make_run, manifest, noul_tasks
@@ -27,12 +28,16 @@ def test_the_numbers_are_those_of_the_summary(tmp_path: Path) -> None:
     assert found.accuracy is not None
     assert found.accuracy.value == summary["accuracy"]
     assert found.accuracy.interval == pytest.approx(wilson(33, 40))
-    assert found.brier is not None
-    assert found.brier.value == pytest.approx(summary["brier_mean"])
-    assert found.brier.interval is not None
-    assert found.brier.interval.low < found.brier.value < found.brier.interval.high
-    assert found.ece is not None
-    assert found.ece.value == pytest.approx(summary["ece"]["ece"])
+    assert found.estimates["brier_mean"] is not None
+    assert found.estimates["brier_mean"].value == pytest.approx(summary["brier_mean"])
+    assert found.estimates["brier_mean"].interval is not None
+    assert (
+        found.estimates["brier_mean"].interval.low
+        < found.estimates["brier_mean"].value
+        < found.estimates["brier_mean"].interval.high
+    )
+    assert found.estimates["ece"] is not None
+    assert found.estimates["ece"].value == pytest.approx(summary["ece"]["ece"])
     for one, other in zip(found.bins, summary["ece"]["bins"], strict=True):
         assert one.n == other["n"]
         assert one.accuracy == pytest.approx(other["accuracy"])
@@ -83,9 +88,9 @@ def test_without_tasks_the_brier_score_is_the_summarys_and_has_no_interval(tmp_p
     directory = make_run(tmp_path / "a", TASKS, wrong_ids=IDS[:4], counts=counts(40))
     (run,) = describe(read_run(directory, lambda _: None), QUICK).runs
 
-    assert run.brier is not None
-    assert run.brier.interval is None
-    assert run.brier.value == summarize(TASKS, directory.records())["brier_mean"]
+    assert run.estimates["brier_mean"] is not None
+    assert run.estimates["brier_mean"].interval is None
+    assert run.estimates["brier_mean"].value == summarize(TASKS, directory.records())["brier_mean"]
 
 
 def identity(ftype: str) -> dict[str, object]:
@@ -143,7 +148,7 @@ def test_every_two_runs_have_one_cell_and_one_adjusted_p(tmp_path: Path) -> None
         (0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3),
     ]  # fmt: skip
     for cell in found.matrix[:3]:
-        assert cell.accuracy == found.pairs[cell.second - 1].metric("accuracy")
+        assert cell.accuracy == found.pairs[cell.second - 1].difference(ACCURACY)
     last = found.matrix[-1].accuracy
     assert last is not None
     assert last.delta == pytest.approx(-0.1)
@@ -157,6 +162,6 @@ def test_a_killed_run_without_a_summary_still_has_numbers(tmp_path: Path) -> Non
     (directory.path / "summary.json").unlink()
     (run,) = describe(read_run(directory, lambda _: grouped_tasks(20)), QUICK).runs
 
-    assert run.brier is not None
+    assert run.estimates["brier_mean"] is not None
     assert run.paraphrases is not None
     assert run.cost_usd == 0

@@ -63,11 +63,13 @@ def test_json_has_the_same(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
     ("rules", "message"),
     [
         (["--max-drop", "acuracy=0.02"], "no such metric: 'acuracy'; did you mean accuracy"),
+        (["--max-drop", "brier=0.02"], "no such metric: 'brier'; did you mean brier_mean"),
+        (["--max-drop", "mae=0.02"], "no such metric: 'mae'; did you mean ordinal_mae"),
         (["--max-drop", "ece=0.02"], "no such metric: 'ece'"),
         (["--max-drop", "accuracy=much"], "expected a number from 0"),
         (["--max-drop", "accuracy"], "found ''"),
         (["--max-drop", "accuracy=-1"], "found '-1'"),
-        (["--max-drop", "brier=0.1", "--max-drop", "brier=0.2"], "given twice"),
+        (["--max-drop", "brier_mean=0.1", "--max-drop", "brier_mean=0.2"], "given twice"),
         ([], "no rule"),
     ],
 )

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from jevexp.cli.compare import main as compare
+from jevexp.cli.comparison_options import report_paths
 from jevexp.cli.page import main as report
-from jevexp.cli.page_place import place_of
 from jevexp.errors import InputError
 from tests.analysis.made import counts
 from tests.support.cli import jevexp
@@ -59,7 +59,7 @@ def test_a_comparison_is_written_into_the_working_directory(
     ],
 )
 def test_the_plots_are_beside_the_page(workplace: Path, given: str, page: str, plots: str) -> None:
-    place = place_of(Path(given), option="--html", force=False)
+    place = report_paths(Path(given), option="--html", force=False)
 
     assert (place.page, place.plots) == (Path(page), Path(plots))
 

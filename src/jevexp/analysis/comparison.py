@@ -3,21 +3,9 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from jevexp.analysis.metric import Metric, Options
-from jevexp.analysis.statistics.interval import Interval
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """One number of one run over `n` tasks in `clusters` paraphrase groups.
-
-    `interval` is at 1 - alpha; null where it is unknown.
-    """
-
-    value: float
-    interval: Interval | None
-    n: int
-    clusters: int
+from jevexp.analysis.estimates import Difference, Estimate, Options
+from jevexp.analysis.metrics import ACCURACY, Metric
+from jevexp.analysis.statistics.intervals import Interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +77,11 @@ class IdentityField:
 class RunStatistics:
     """One run by itself.
 
-    `label` is short and unique among the runs. `accuracy` counts failures as wrong and its
-    interval is Wilson's at the sample size that the clusters leave; `accuracy_independent` is the
-    plain one. `settings` are the overrides that are not the same in all runs. `cost_usd` is null
-    where one cost is unknown. `weights_bytes` is null where nobody says it.
+    `label` is short and unique among the runs. `estimates` has every metric by its name; in JSON
+    each is a field of the run. Accuracy counts failures as wrong and its interval is Wilson's at
+    the sample size that the clusters leave; `accuracy_independent` is the plain one. `settings`
+    are the overrides that are not the same in all runs. `cost_usd` is null where one cost is
+    unknown. `weights_bytes` is null where nobody says it.
     """
 
     path: str
@@ -117,12 +106,9 @@ class RunStatistics:
     scored: int
     correct: int
     coverage: float
-    accuracy: Estimate | None
+    estimates: dict[str, Estimate | None]
     accuracy_independent: Interval | None
-    brier: Estimate | None
-    ece: Estimate | None
     bins: list[Bin]
-    mae: Estimate | None
     families: list[Family]
     latency: LatencySummary | None
     paraphrases: Paraphrases | None
@@ -132,6 +118,11 @@ class RunStatistics:
     fingerprint: str | None
     identity: str | None
     identity_fields: list[IdentityField]
+
+    @property
+    def accuracy(self) -> Estimate | None:
+        """What runs are ranked by."""
+        return self.estimates[ACCURACY.name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,15 +165,15 @@ class PairResult:
     paired: int
     coverage: float
     clusters: int
-    metrics: list[Metric]
+    metrics: list[Difference]
     distance_mean: float | None
     distance_max: float | None
     flips: list[Flip]
     latency: LatencyRatio | None
 
-    def metric(self, name: str) -> Metric | None:
-        """The metric of this name; None where it could not be computed."""
-        return next((metric for metric in self.metrics if metric.name == name), None)
+    def difference(self, metric: Metric) -> Difference | None:
+        """The difference in a metric; None where it could not be computed."""
+        return next((one for one in self.metrics if one.name == metric.name), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +185,7 @@ class MatrixCell:
 
     first: int
     second: int
-    accuracy: Metric | None
+    accuracy: Difference | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,4 +217,7 @@ class Comparison:
 
     def plain(self) -> dict[str, Any]:
         """The comparison as plain JSON."""
-        return asdict(self)
+        plain = asdict(self)
+        for run in plain["runs"]:
+            run.update(run.pop("estimates"))
+        return plain

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
+from jevexp.analysis.metrics import METRICS
 from jevexp.analysis.runs import FinishedRun
 from jevexp.core.identity import ClaimStatus
 from jevexp.store import Manifest, RunStatus
@@ -32,7 +33,8 @@ def remarks(baseline: FinishedRun, candidate: FinishedRun) -> list[str]:
         if run.manifest.identity and run.manifest.identity.status is ClaimStatus.CONTRADICTED:
             lines.append(f"the identity of the {side} is contradicted")
     if baseline.tasks is None and candidate.tasks is None:
-        lines.append("the tasks are not here: no Brier, no MAE")
+        missing = (f"no {metric.heading}" for metric in METRICS.values() if metric.needs_tasks)
+        lines.append(f"the tasks are not here: {', '.join(missing)}")
     lines.extend(
         _differing(
             ("fingerprints", _fingerprint(baseline), _fingerprint(candidate)),
@@ -80,16 +82,16 @@ def latency_warnings(runs: Sequence[FinishedRun], first: int, second: int) -> li
     return lines
 
 
-def _settings_of_servers(one: FinishedRun, other: FinishedRun) -> Iterator[tuple[str, Any, Any]]:
+def _settings_of_servers(first: FinishedRun, second: FinishedRun) -> Iterator[tuple[str, Any, Any]]:
     for what, key in _SERVER:
-        yield what, _described(one, key), _described(other, key)
-    yield "prompt caching", _prompt_caching(one), _prompt_caching(other)
+        yield what, _described(first, key), _described(second, key)
+    yield "prompt caching", _prompt_caching(first), _prompt_caching(second)
     for what, key in _STARTED:
-        yield what, _configured(one, key), _configured(other, key)
+        yield what, _configured(first, key), _configured(second, key)
 
 
-def _differing(*found: tuple[str, Any, Any]) -> Iterator[str]:
-    for what, first, second in found:
+def _differing(*conditions: tuple[str, Any, Any]) -> Iterator[str]:
+    for what, first, second in conditions:
         if first != second:
             verb = "differ" if what.split()[0].endswith("s") or what.endswith("s") else "differs"
             yield f"{what} {verb}: {_shown(first)}, then {_shown(second)}"
@@ -147,15 +149,15 @@ def _host(run: FinishedRun) -> str:
         return name
 
 
-def _overlap(one: FinishedRun, other: FinishedRun) -> bool:
+def _overlap(run: FinishedRun, other: FinishedRun) -> bool:
     """Whether two runs asked one host at the same time, as far as their manifests tell.
 
     Nothing in a manifest names a machine; two with one platform string are taken for one.
     """
-    first, second = one.manifest, other.manifest
-    if _host(one) != _host(other):
+    first, second = run.manifest, other.manifest
+    if _host(run) != _host(other):
         return False
-    if _host(one) == "here" and first.software.platform != second.software.platform:
+    if _host(run) == "here" and first.software.platform != second.software.platform:
         return False
     window, other_window = _window(first), _window(second)
     if window is None or other_window is None:

@@ -6,13 +6,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from jevexp.analysis.comparison import Comparison, PairResult
-from jevexp.analysis.metric import POWER, Metric
-from jevexp.analysis.statistics.interval import Interval
+from jevexp.analysis.estimates import POWER, Difference
+from jevexp.analysis.metrics import METRICS, Metric
+from jevexp.analysis.statistics.intervals import Interval
 from jevexp.analysis.statistics.power import tasks_for_margin
-from jevexp.analysis.statistics.verdict import FEWEST_FOR_EQUIVALENCE
-
-# What may get worse; calibration error is biased in small samples and decides nothing.
-DROPS = ("accuracy", "brier", "mae")
+from jevexp.analysis.statistics.verdicts import FEWEST_FOR_EQUIVALENCE
 
 
 class Outcome(StrEnum):
@@ -92,7 +90,7 @@ def judge(comparison: Comparison, strict: Comparison, limits: Limits) -> GateRes
     rulings = [
         *_conditions(comparison, limits),
         *(
-            _drop(name, limit, pair.metric(name), strict_pair.metric(name), alphas)
+            _drop(METRICS[name], limit, pair, strict_pair, alphas)
             for name, limit in limits.max_drop.items()
         ),
     ]
@@ -113,52 +111,55 @@ def _conditions(comparison: Comparison, limits: Limits) -> Iterator[Ruling]:
         ("candidate", candidate, Outcome.FAIL),
     ):
         enough = run.coverage >= limits.min_coverage
-        said = f"the {side} attempted {run.attempted} of {run.requested} tasks"
+        reason = f"the {side} attempted {run.attempted} of {run.requested} tasks"
         yield Ruling(
             f"coverage of the {side}",
             Outcome.PASS if enough else otherwise,
-            said if enough else f"{said}, less than a share of {limits.min_coverage:g}",
+            reason if enough else f"{reason}, less than a share of {limits.min_coverage:g}",
             limit=limits.min_coverage,
             found=run.coverage,
         )
         contradicted = run.identity == "contradicted" and not limits.allow_contradicted
-        found = (run.identity or "unknown").replace("_", " ")
+        identity = (run.identity or "unknown").replace("_", " ")
         yield Ruling(
             f"identity of the {side}",
             otherwise if contradicted else Outcome.PASS,
-            f"the identity of the {side} is {found}",
+            f"the identity of the {side} is {identity}",
         )
 
 
 def _drop(
-    name: str, limit: float, metric: Metric | None, strict: Metric | None, alphas: Interval
+    metric: Metric, limit: float, pair: PairResult, strict_pair: PairResult, alphas: Interval
 ) -> Ruling:
-    rule = f"max-drop {name}={limit:g}"
-    if metric is None or strict is None or not metric.equivalence or not strict.equivalence:
+    rule = f"max-drop {metric.name}={limit:g}"
+    difference, strict = pair.difference(metric), strict_pair.difference(metric)
+    if not difference or not strict or not difference.equivalence or not strict.equivalence:
         return Ruling(
-            rule, Outcome.INCONCLUSIVE, f"{name} is not known for both sides", limit=limit
+            rule, Outcome.INCONCLUSIVE, f"{metric.name} is not known for both sides", limit=limit
         )
     bounds = _Bounds(
-        found=0.0 - metric.delta if name == "accuracy" else metric.delta,
-        low=_worsening(strict.equivalence, name).low,
-        high=_worsening(metric.equivalence, name).high,
+        found=_worsening(metric, difference),
+        low=_worsening_interval(metric, strict.equivalence).low,
+        high=_worsening_interval(metric, difference.equivalence).high,
     )
-    outcome = bounds.outcome(limit, metric.clusters)
-    needed = bounds.needed(limit, metric.n, alphas) if outcome is Outcome.INCONCLUSIVE else None
-    said = {
+    outcome = bounds.outcome(limit, difference.clusters)
+    needed = None
+    if outcome is Outcome.INCONCLUSIVE:
+        needed = bounds.needed(limit, difference.n, alphas)
+    reason = {
         Outcome.FAIL: f"worse by {bounds.found:.3f}, at least {bounds.low:.3f}: above the limit",
         Outcome.PASS: f"worse by {bounds.found:.3f}, at most {bounds.high:.3f}: below the limit",
         Outcome.INCONCLUSIVE: f"worse by {bounds.found:.3f}, between {bounds.low:.3f} and "
-        f"{bounds.high:.3f}: {_undecided(needed, metric.clusters)}",
+        f"{bounds.high:.3f}: {_undecided(needed, difference.clusters)}",
     }[outcome]
     return Ruling(
-        rule, outcome, said, limit, bounds.found, bounds.low, bounds.high, metric.n, needed
+        rule, outcome, reason, limit, bounds.found, bounds.low, bounds.high, difference.n, needed
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """What was found, and the one-sided bounds: `low` for a failure, `high` for a pass."""
+    """How much worse it is, and the one-sided bounds: `low` for a failure, `high` for a pass."""
 
     found: float
     low: float
@@ -180,9 +181,13 @@ class _Bounds:
         return tasks_for_margin(n, self.found - limit, half, alpha=alpha, power=POWER)
 
 
-def _worsening(interval: Interval, name: str) -> Interval:
-    """The interval of how much worse the candidate is; higher accuracy is better, all else not."""
-    return Interval(-interval.high, -interval.low) if name == "accuracy" else interval
+def _worsening(metric: Metric, difference: Difference) -> float:
+    """How much worse the candidate is."""
+    return 0.0 - difference.delta if metric.higher_is_better else difference.delta
+
+
+def _worsening_interval(metric: Metric, interval: Interval) -> Interval:
+    return Interval(-interval.high, -interval.low) if metric.higher_is_better else interval
 
 
 def _undecided(needed: int | None, clusters: int) -> str:
@@ -196,23 +201,23 @@ def _undecided(needed: int | None, clusters: int) -> str:
 def _latency(pair: PairResult, strict: PairResult, limits: Limits, alphas: Interval) -> Ruling:
     limit = limits.max_latency_ratio or math.inf
     rule = f"max-latency-ratio {limit:g}"
-    found, sure = pair.latency, strict.latency
-    if found is None or sure is None or not found.one_sided or not sure.one_sided:
+    latency, strict_latency = pair.latency, strict.latency
+    if not latency or not strict_latency or not latency.one_sided or not strict_latency.one_sided:
         return Ruling(rule, Outcome.INCONCLUSIVE, "no ratio of latencies here", limit=limit)
-    ratio, low, high = found.ratio, sure.one_sided.low, found.one_sided.high
-    if found.warnings and not limits.trust_latency:
-        said = f"the seconds are not comparable: {found.warnings[0]}"
-        return Ruling(rule, Outcome.INCONCLUSIVE, said, limit, ratio, low, high, found.n)
+    ratio, low, high = latency.ratio, strict_latency.one_sided.low, latency.one_sided.high
+    if latency.warnings and not limits.trust_latency:
+        reason = f"the seconds are not comparable: {latency.warnings[0]}"
+        return Ruling(rule, Outcome.INCONCLUSIVE, reason, limit, ratio, low, high, latency.n)
     # Ratios are judged where their intervals are symmetric.
     bounds = _Bounds(*map(math.log, (ratio, low, high)))
     outcome = bounds.outcome(math.log(limit), pair.clusters)
     needed = None
     if outcome is Outcome.INCONCLUSIVE:
-        needed = bounds.needed(math.log(limit), found.n, alphas)
-    said = {
+        needed = bounds.needed(math.log(limit), latency.n, alphas)
+    reason = {
         Outcome.FAIL: f"takes {ratio:.2f} times as long, at least {low:.2f}: above the limit",
         Outcome.PASS: f"takes {ratio:.2f} times as long, at most {high:.2f}: below the limit",
         Outcome.INCONCLUSIVE: f"takes {ratio:.2f} times as long, between {low:.2f} and "
         f"{high:.2f}: {_undecided(needed, pair.clusters)}",
     }[outcome]
-    return Ruling(rule, outcome, said, limit, ratio, low, high, found.n, needed)
+    return Ruling(rule, outcome, reason, limit, ratio, low, high, latency.n, needed)

@@ -1,61 +1,45 @@
 """One run by itself: what it scored, how sure that is, and how long it took."""
 
 import math
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
-from jevexp.analysis.answers import Answers, Axis
-from jevexp.analysis.calibration import bin_of, error_of, gap_columns
 from jevexp.analysis.comparison import (
     Bin,
-    Estimate,
     Family,
     IdentityField,
     LatencySummary,
     Paraphrases,
     RunStatistics,
 )
-from jevexp.analysis.metric import Options, mean_columns, ratio
-from jevexp.analysis.runs import FinishedRun
-from jevexp.analysis.statistics.interval import Interval
-from jevexp.analysis.statistics.proportions import clustered_wilson, wilson
-from jevexp.analysis.statistics.quantiles import median_interval
-from jevexp.analysis.statistics.resampling import percentile_interval
+from jevexp.analysis.estimates import Estimate, Sums, bin_of, columns_of, share_right
+from jevexp.analysis.metrics import METRICS, Metric
+from jevexp.analysis.runs import Answers, Axis, FinishedRun
+from jevexp.analysis.statistics.intervals import (
+    Interval,
+    clustered_wilson,
+    median_interval,
+    wilson,
+)
 from jevexp.analysis.who import known, text_of
 from jevexp.harness.groups import ECE_BINS
-
-if TYPE_CHECKING:
-    from numpy import bool_, float64
-    from numpy.typing import NDArray
 
 
 class RunSample:
     """What one run answered, to be summed over the draws and then described."""
 
-    def __init__(self, run: FinishedRun, answers: Answers, axis: Axis, options: Options) -> None:
+    def __init__(self, run: FinishedRun, answers: Answers, axis: Axis) -> None:
         import numpy as np
 
         self._run, self._answers, self._axis = run, answers, axis
-        self._level = 1 - options.alpha
         self._judged = ~np.isnan(answers.correct)
-        self._calibrated = ~np.isnan(answers.confidence)
-
-    @property
-    def columns(self) -> "NDArray[float64]":
-        """What has to be summed over the draws: shape (tasks, 15)."""
-        import numpy as np
-
-        return np.hstack(
-            [
-                mean_columns(self._answers.brier),
-                mean_columns(self._answers.level_error),
-                gap_columns(self._answers, self._calibrated),
-                self._calibrated[:, np.newaxis],
-            ]
-        )
+        parts = {name: metric.run_columns(answers) for name, metric in METRICS.items()}
+        # What has to be summed over the draws: shape (tasks, columns).
+        self.columns = np.hstack(list(parts.values()))
+        self._parts = columns_of(parts)
 
     def statistics(
         self,
-        sums: "NDArray[float64]",
+        sums: Sums,
         *,
         label: str,
         settings: dict[str, str],
@@ -64,7 +48,7 @@ class RunSample:
         """Everything that is known about the run.
 
         Args:
-            sums: shape (draws, 15), the sums of the columns over each draw.
+            sums: of the run's columns.
             label: its name among the runs.
             settings: its overrides that differ among the runs.
             identity_fields: who answered, marked against the other runs.
@@ -98,15 +82,12 @@ class RunSample:
             scored=int(self._judged.sum()),
             correct=int((answers.correct == 1).sum()),
             coverage=len(records) / requested if requested else 0.0,
-            accuracy=self._accuracy(self._judged),
-            accuracy_independent=self._accuracy_independent(),
-            brier=self._mean(answers.brier, sums[:, 0:2]) or _stored("brier_mean", run),
-            ece=self._ece(sums[:, 4:]),
-            bins=self._bins(),
-            mae=self._mean(answers.level_error, sums[:, 2:4]) or _stored("ordinal_mae", run),
-            families=self._families(),
-            latency=self._latency(),
-            paraphrases=self._paraphrases(),
+            estimates={name: self._estimate(metric, sums) for name, metric in METRICS.items()},
+            accuracy_independent=self._accuracy_independent(sums.level),
+            bins=self._bins(sums),
+            families=self._families(sums),
+            latency=self._latency(sums),
+            paraphrases=self._paraphrases(sums.level),
             cost_usd=cost,
             price_per_1000_decisions_usd=None if cost is None else 1000 * cost / len(records),
             cost_basis=manifest.cost_basis,
@@ -115,81 +96,53 @@ class RunSample:
             identity_fields=identity_fields,
         )
 
-    def _clusters(self, used: "NDArray[bool_]") -> int:
-        return len(set(self._axis.members[used].tolist()))
+    def _estimate(self, metric: Metric, sums: Sums) -> Estimate | None:
+        part = replace(sums, drawn=sums.drawn[:, self._parts[metric.name]])
+        estimate = metric.estimate(self._answers, part)
+        if estimate is None and metric.needs_tasks and self._run.summary:
+            # What the run's own summary says, where the tasks are not here to resample it.
+            value = metric.of_summary(self._run.summary)
+            n = self._run.summary.calibration_n
+            return None if value is None else Estimate(value, None, n, n)
+        return estimate
 
-    def _accuracy(self, used: "NDArray[bool_]") -> Estimate | None:
-        """Accuracy over some of the tasks, with Wilson's interval at the clusters' sample size."""
-        if not used.any():
-            return None
-        values = self._answers.correct[used]
-        interval = clustered_wilson(values, self._axis.members[used], level=self._level)
-        return Estimate(float(values.mean()), interval, len(values), self._clusters(used))
-
-    def _mean(self, values: "NDArray[float64]", sums: "NDArray[float64]") -> Estimate | None:
+    def _bins(self, sums: Sums) -> list[Bin]:
         import numpy as np
 
-        present = ~np.isnan(values)
-        if not present.any():
-            return None
-        clusters = self._clusters(present)
-        interval = percentile_interval(ratio(sums), clusters=clusters, level=self._level)
-        return Estimate(float(values[present].mean()), interval, int(present.sum()), clusters)
-
-    def _ece(self, sums: "NDArray[float64]") -> Estimate | None:
-        import numpy as np
-
-        if not self._calibrated.any():
-            return None
-        gaps = gap_columns(self._answers, self._calibrated).sum(axis=0)[np.newaxis]
-        n = int(self._calibrated.sum())
-        clusters = self._clusters(self._calibrated)
-        counts = np.where(sums[:, -1] > 0, sums[:, -1], np.nan)
-        interval = percentile_interval(
-            error_of(sums[:, :-1], counts), clusters=clusters, level=self._level
-        )
-        return Estimate(float(error_of(gaps, np.asarray([n]))[0]), interval, n, clusters)
-
-    def _bins(self) -> list[Bin]:
-        if not self._calibrated.any():
+        calibrated = ~np.isnan(self._answers.confidence)
+        if not calibrated.any():
             return []
-        places = bin_of(self._answers.confidence[self._calibrated])
-        confidence = self._answers.confidence[self._calibrated]
-        correct = self._answers.correct[self._calibrated]
-        members = self._axis.members[self._calibrated]
-        rows = []
+        confidence = self._answers.confidence[calibrated]
+        correct = self._answers.correct[calibrated]
+        members = self._axis.members[calibrated]
+        places = bin_of(confidence)
+        bins = []
         for index in range(ECE_BINS):
             here = places == index
             n = int(here.sum())
-            rows.append(
-                Bin(
-                    lo=index / ECE_BINS,
-                    hi=(index + 1) / ECE_BINS,
-                    n=n,
-                    mean_confidence=float(confidence[here].mean()) if n else None,
-                    accuracy=float(correct[here].mean()) if n else None,
-                    interval=clustered_wilson(correct[here], members[here], level=self._level)
-                    if n
-                    else None,
-                )
-            )
-        return rows
+            mean = accuracy = interval = None
+            if n:
+                mean, accuracy = float(confidence[here].mean()), float(correct[here].mean())
+                interval = clustered_wilson(correct[here], members[here], level=sums.level)
+            edges = (index / ECE_BINS, (index + 1) / ECE_BINS)
+            bins.append(Bin(*edges, n, mean, accuracy, interval))
+        return bins
 
-    def _families(self) -> list[Family]:
+    def _families(self, sums: Sums) -> list[Family]:
         import numpy as np
 
         records = self._run.records
         names = np.asarray(
             [records[name].family if name in records else "" for name in self._axis.ids]
         )
-        found = []
+        families = []
         for name in sorted({record.family for record in records.values()}):
             used = self._judged & (names == name)
             correct = int((self._answers.correct[used] == 1).sum())
-            found.append(Family(name, correct, self._accuracy(used)))
-        return found
+            families.append(Family(name, correct, share_right(self._answers, used, sums)))
+        return families
 
-    def _latency(self) -> LatencySummary | None:
+    def _latency(self, sums: Sums) -> LatencySummary | None:
         import numpy as np
 
         ranked = np.sort(self._answers.latency[self._answers.attempted])
@@ -198,35 +151,24 @@ class RunSample:
         quantiles = np.quantile(ranked, np.linspace(0, 1, 101)).tolist()
         median = Estimate(
             quantiles[50],
-            median_interval(ranked, level=self._level),
+            median_interval(ranked, level=sums.level),
             len(ranked),
-            self._clusters(self._answers.attempted),
+            sums.clusters(self._answers.attempted),
         )
         return LatencySummary(len(ranked), median, quantiles[95], float(ranked.mean()), quantiles)
 
-    def _accuracy_independent(self) -> Interval | None:
+    def _accuracy_independent(self, level: float) -> Interval | None:
         n = int(self._judged.sum())
         correct = int((self._answers.correct == 1).sum())
-        return wilson(correct, n, level=self._level) if n else None
+        return wilson(correct, n, level=level) if n else None
 
-    def _paraphrases(self) -> Paraphrases | None:
+    def _paraphrases(self, level: float) -> Paraphrases | None:
         summary = self._run.summary
         pairs = summary.paraphrase_consistency if summary else None
         if not pairs or not pairs.pairs:
             return None
         both, agree = pairs.both_valid, pairs.agree
         agreement = (
-            Estimate(agree / both, wilson(agree, both, level=self._level), both, both)
-            if both
-            else None
+            Estimate(agree / both, wilson(agree, both, level=level), both, both) if both else None
         )
         return Paraphrases(pairs.pairs, both, agree, agreement)
-
-
-def _stored(name: str, run: FinishedRun) -> Estimate | None:
-    """What the run's own summary says, where the tasks are not here to resample it."""
-    value = run.summary.number(name) if run.summary else None
-    if run.summary is None or value is None:
-        return None
-    n = run.summary.calibration_n
-    return Estimate(value, None, n, n)

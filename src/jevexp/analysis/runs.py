@@ -1,17 +1,22 @@
-"""Finished runs, read from their directories, and whether they can be held against each other."""
+"""Finished runs: read from their directories, checked for comparison, laid out as arrays."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from sys import intern
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from jevexp.core.record import Record
 from jevexp.core.summary import Summary
 from jevexp.core.task import Task
 from jevexp.errors import InputError
 from jevexp.harness import summarize
+from jevexp.harness.groups import Scored
 from jevexp.store import Manifest, RunDirectory, RunStatus
+
+if TYPE_CHECKING:
+    from numpy import bool_, float64, intp
+    from numpy.typing import NDArray
 
 FindTasks = Callable[[Manifest], Sequence[Task] | None]
 
@@ -87,13 +92,13 @@ def read_run(directory: RunDirectory, find_tasks: FindTasks) -> FinishedRun:
         if record.task_id in by_id:
             raise InputError(f"{directory.path}: task {record.task_id!r} has two records")
         by_id[record.task_id] = Answer.of(record)
-    found = find_tasks(manifest)
-    tasks = None if found is None else {task.id: task for task in found}
+    planned = find_tasks(manifest)
+    tasks = None if planned is None else {task.id: task for task in planned}
     if tasks is not None and (strangers := sorted(by_id.keys() - tasks.keys())):
         raise InputError(f"{directory.path}: task {strangers[0]!r} has a record, not in the tasks")
     summary = directory.read_summary()
-    if summary is None and found is not None:
-        summary = summarize(found, read_records(directory))
+    if summary is None and planned is not None:
+        summary = summarize(planned, read_records(directory))
     return FinishedRun(directory.path, manifest, by_id, tasks, summary)
 
 
@@ -139,3 +144,86 @@ def check_comparable(runs: Sequence[FinishedRun]) -> None:
                 f"{run.path}: other tasks than {runs[0].path}: {other.counts.requested} of them "
                 f"requested, not {first.counts.requested}; compare runs with the same caps.limit"
             )
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """The tasks that any of the runs attempted, in the order of their ids.
+
+    `members` numbers the cluster of each task; `tasks` is None where no run has its tasks here.
+    """
+
+    ids: list[str]
+    members: "NDArray[intp]"
+    tasks: dict[str, Task] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What one run answered, an entry a task of the axis; NaN where there is nothing.
+
+    `correct` is 1 or 0 for attempted tasks that count in scores (a failure is wrong), `confidence`
+    needs a valid distribution as well, and `values`, by metric, a truth. `latency` is the seconds
+    of every attempt and `timed` only those of valid answers.
+    """
+
+    attempted: "NDArray[bool_]"
+    correct: "NDArray[float64]"
+    confidence: "NDArray[float64]"
+    latency: "NDArray[float64]"
+    timed: "NDArray[float64]"
+    values: "Mapping[str, NDArray[float64]]"
+
+
+def axis_of(runs: Sequence[FinishedRun]) -> Axis:
+    """The axis that all runs share."""
+    import numpy as np
+
+    # One hash, so one set of tasks: whichever run has them.
+    tasks = next((run.tasks for run in runs if run.tasks is not None), None)
+    groups: dict[str, str | None] = {}
+    for run in runs:
+        for task_id, record in run.records.items():
+            groups.setdefault(task_id, record.group)
+    ids = sorted(groups)
+    numbers: dict[tuple[bool, str], int] = {}
+    members = np.empty(len(ids), dtype=np.intp)
+    for place, task_id in enumerate(ids):
+        group = groups[task_id]
+        # A group and a task of one name are two clusters.
+        key = (False, task_id) if group is None else (True, group)
+        members[place] = numbers.setdefault(key, len(numbers))
+    return Axis(ids, members, tasks)
+
+
+def answers_of(
+    run: FinishedRun, axis: Axis, values: Mapping[str, Callable[[Scored], float]]
+) -> Answers:
+    """The run's answers along the axis; `values` says by metric what each task's value is."""
+    import numpy as np
+
+    size = len(axis.ids)
+    attempted = np.zeros(size, dtype=bool)
+    correct, confidence, latency, timed = np.full((4, size), np.nan)
+    by_metric = {name: np.full(size, np.nan) for name in values}
+    for place, task_id in enumerate(axis.ids):
+        if (answer := run.records.get(task_id)) is None:
+            continue
+        task = None if axis.tasks is None else axis.tasks.get(task_id)
+        attempted[place] = True
+        latency[place] = answer.latency_s
+        if answer.valid:
+            timed[place] = answer.latency_s
+        # Without the tasks: whatever was judged.
+        if not (task.scorable if task else answer.correct is not None):
+            continue
+        right = answer.correct is True
+        correct[place] = right
+        if answer.probs is None:
+            continue
+        confidence[place] = max(answer.probs.values())
+        if task is not None and task.gold is not None:
+            scored = Scored(task.kind, task.gold, answer.probs, right)
+            for name, value_of in values.items():
+                by_metric[name][place] = value_of(scored)
+    return Answers(attempted, correct, confidence, latency, timed, by_metric)

@@ -1,18 +1,23 @@
 """A comparison as tidy tables: one CSV file for each kind of row."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from jevexp.analysis.comparison import Comparison, Estimate
-from jevexp.analysis.metric import Metric
-from jevexp.analysis.plots.files import write_table
-from jevexp.analysis.plots.flips import COLUMNS as FLIP_COLUMNS
-from jevexp.analysis.plots.flips import FLIPS, flip_rows
-from jevexp.analysis.plots.plot import Cell
-from jevexp.analysis.statistics.interval import Interval
+from jevexp.analysis.comparison import Comparison
+from jevexp.analysis.estimates import Difference, Estimate
+from jevexp.analysis.metrics import ACCURACY, METRICS
+from jevexp.analysis.statistics.intervals import Interval
+from jevexp.core.json import dumps
 from jevexp.errors import InputError
 from jevexp.untrusted.writing import Folder
+
+Cell = str | int | float | None
+
+# What a spreadsheet takes for a formula.
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
 
 class Table(NamedTuple):
@@ -23,7 +28,6 @@ class Table(NamedTuple):
     rows: Callable[[Comparison], Iterable[Sequence[Cell]]]
 
 
-_ESTIMATES = ("accuracy", "brier", "ece", "mae")
 _METRIC = ("metric", "delta", "low", "high", "equivalence_low", "equivalence_high", "n", "clusters",
            "p", "p_adjusted", "verdict", "smallest_effect", "tasks_needed", "gained",
            "lost")  # fmt: skip
@@ -36,6 +40,11 @@ _RUN_END = ("latency_n", "latency_median_s", "latency_low_s", "latency_high_s", 
             "latency_mean_s", "paraphrase_pairs", "paraphrases_both_valid", "paraphrases_agree",
             "agreement", "agreement_low", "agreement_high", "cost_usd",
             "price_per_1000_decisions_usd", "cost_basis", "fingerprint", "identity")  # fmt: skip
+_BINS = ("label", "lo", "hi", "n", "mean_confidence", "accuracy", "low", "high")
+_IDENTITY = ("label", "field", "verdict", "value", "declared", "observed", "differs")
+_FLIP = ("baseline", "candidate", "task_id", "right", "distance", "baseline_probs",
+         "candidate_probs")  # fmt: skip
+_MISTAKE = ("task_id", "predicted", "confidence", "probs")
 
 
 def write_tables(comparison: Comparison, folder: Path) -> None:
@@ -48,10 +57,29 @@ def write_tables(comparison: Comparison, folder: Path) -> None:
     """
     try:
         with Folder.open(folder) as there:
-            for table in TABLES:
+            for table in tables():
                 write_table(there, table.name, table.columns, table.rows(comparison))
     except OSError as error:
         raise InputError(f"{error.filename or folder}: {error.strerror}") from error
+
+
+def write_table(
+    folder: Folder, name: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]]
+) -> None:
+    """Write a CSV file: column names, then the rows; unknown is empty, numbers are unrounded.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    file = io.StringIO(newline="")
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([_cell(value) for value in row] for row in rows)
+    folder.replace(name, file.getvalue().encode())
+
+
+def _cell(value: Cell) -> Cell:
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULAS) else value
 
 
 def _runs(comparison: Comparison) -> Iterator[Sequence[Cell]]:
@@ -60,8 +88,8 @@ def _runs(comparison: Comparison) -> Iterator[Sequence[Cell]]:
             ", ".join(value) if isinstance(value := getattr(run, name), list) else value
             for name in _RUN
         ]
-        for name in _ESTIMATES:
-            fields += _estimate(getattr(run, name))
+        for name in METRICS:
+            fields += _estimate(run.estimates[name])
         latency, pairs = run.latency, run.paraphrases
         agreement = pairs.agreement if pairs else None
         yield [
@@ -97,15 +125,16 @@ def _pairs(comparison: Comparison) -> Iterator[Sequence[Cell]]:
             "; ".join(latency.warnings) if latency else None,
             "; ".join(pair.remarks),
         ]
-        for metric in pair.metrics:
-            yield [labels[pair.baseline], labels[pair.candidate], *_metric(metric), *common]
+        for difference in pair.metrics:
+            names = [labels[pair.baseline], labels[pair.candidate]]
+            yield [*names, *_difference(difference), *common]
 
 
 def _matrix(comparison: Comparison) -> Iterator[Sequence[Cell]]:
     labels = [run.label for run in comparison.runs]
     for cell in comparison.matrix:
         if cell.accuracy is not None:
-            yield [labels[cell.first], labels[cell.second], *_metric(cell.accuracy)]
+            yield [labels[cell.first], labels[cell.second], *_difference(cell.accuracy)]
 
 
 def _families(comparison: Comparison) -> Iterator[Sequence[Cell]]:
@@ -116,16 +145,9 @@ def _families(comparison: Comparison) -> Iterator[Sequence[Cell]]:
 
 def _bins(comparison: Comparison) -> Iterator[Sequence[Cell]]:
     for run in comparison.runs:
-        for one in run.bins:
-            yield [
-                run.label,
-                one.lo,
-                one.hi,
-                one.n,
-                one.mean_confidence,
-                one.accuracy,
-                *_ends(one.interval),
-            ]
+        for bin_ in run.bins:
+            means = (bin_.mean_confidence, bin_.accuracy)
+            yield [run.label, bin_.lo, bin_.hi, bin_.n, *means, *_ends(bin_.interval)]
 
 
 def _identity(comparison: Comparison) -> Iterator[Sequence[Cell]]:
@@ -142,58 +164,72 @@ def _identity(comparison: Comparison) -> Iterator[Sequence[Cell]]:
             ]
 
 
-def _metric(metric: Metric) -> list[Cell]:
+def _flips(comparison: Comparison) -> Iterator[Sequence[Cell]]:
+    """A row a flip of every pair, distributions as JSON, in the order of the comparison."""
+    labels = [run.label for run in comparison.runs]
+    for pair in comparison.pairs:
+        names = (labels[pair.baseline], labels[pair.candidate])
+        for flip in pair.flips:
+            probs = (_json(flip.baseline), _json(flip.candidate))
+            yield (*names, flip.task_id, flip.right, flip.distance, *probs)
+
+
+def _mistakes(comparison: Comparison) -> Iterator[Sequence[Cell]]:
+    """A row a mistake, the distribution as JSON, the surest first."""
+    for mistake in comparison.mistakes:
+        yield (mistake.task_id, mistake.predicted, mistake.confidence, dumps(mistake.probs))
+
+
+def _difference(difference: Difference) -> list[Cell]:
     return [
-        metric.name,
-        metric.delta,
-        *_ends(metric.interval),
-        *_ends(metric.equivalence),
-        metric.n,
-        metric.clusters,
-        metric.p,
-        metric.p_adjusted,
-        metric.verdict and metric.verdict.value,
-        metric.smallest_effect,
-        metric.tasks_needed,
-        metric.gained,
-        metric.lost,
+        difference.name,
+        difference.delta,
+        *_ends(difference.interval),
+        *_ends(difference.equivalence),
+        difference.n,
+        difference.clusters,
+        difference.p,
+        difference.p_adjusted,
+        difference.verdict and difference.verdict.value,
+        difference.smallest_effect,
+        difference.tasks_needed,
+        difference.gained,
+        difference.lost,
     ]
 
 
-def _estimate(found: Estimate | None) -> list[Cell]:
-    if found is None:
+def _json(probs: Mapping[str, float] | None) -> str | None:
+    return None if probs is None else dumps(probs)
+
+
+def _estimate(estimate: Estimate | None) -> list[Cell]:
+    if estimate is None:
         return [None] * 5
-    return [found.value, *_ends(found.interval), found.n, found.clusters]
+    return [estimate.value, *_ends(estimate.interval), estimate.n, estimate.clusters]
 
 
 def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
     return (interval.low, interval.high) if interval else (None, None)
 
 
-def _estimate_columns(name: str) -> list[str]:
-    return [name, *(f"{name}_{part}" for part in ("low", "high", "n", "clusters"))]
+def _columns_of_runs() -> Sequence[str]:
+    estimates = (column for metric in METRICS.values() for column in metric.columns)
+    return (*_RUN, *estimates, *_RUN_END)
 
 
-TABLES = (
-    Table(
-        "runs.csv",
-        (*_RUN, *(column for name in _ESTIMATES for column in _estimate_columns(name)), *_RUN_END),
-        _runs,
-    ),
-    Table("pairs.csv", ("baseline", "candidate", *_METRIC, *_PAIR), _pairs),
-    Table("matrix.csv", ("first", "second", *_METRIC), _matrix),
-    Table(
-        "families.csv", ("label", "family", "correct", *_estimate_columns("accuracy")), _families
-    ),
-    Table(
-        "bins.csv",
-        ("label", "lo", "hi", "n", "mean_confidence", "accuracy", "low", "high"),
-        _bins,
-    ),
-    Table(
-        "identity.csv",
-        ("label", "field", "verdict", "value", "declared", "observed", "differs"),
-        _identity,
-    ),
-    Table(FLIPS, FLIP_COLUMNS, flip_rows),
-)
+def tables() -> list[Table]:
+    """The tables of a comparison."""
+    return [
+        Table("runs.csv", _columns_of_runs(), _runs),
+        Table("pairs.csv", ("baseline", "candidate", *_METRIC, *_PAIR), _pairs),
+        Table("matrix.csv", ("first", "second", *_METRIC), _matrix),
+        Table("families.csv", ("label", "family", "correct", *ACCURACY.columns), _families),
+        Table("bins.csv", _BINS, _bins),
+        Table("identity.csv", _IDENTITY, _identity),
+        FLIP_TABLE,
+    ]
+
+
+# All flips or mistakes; a page shows the first ones.
+FLIP_TABLE = Table("flips.csv", _FLIP, _flips)
+MISTAKE_TABLE = Table("mistakes.csv", _MISTAKE, _mistakes)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from jevexp.analysis.compare import describe
 from jevexp.analysis.comparison import Comparison
-from jevexp.analysis.metric import Options
-from jevexp.analysis.page.write import PAGE, Place, write_report
+from jevexp.analysis.estimates import Options
+from jevexp.analysis.report.write import PAGE, ReportPaths, write_report
 from jevexp.analysis.runs import FinishedRun, read_run
 from jevexp.core.task import Task
 from jevexp.errors import InputError
@@ -40,20 +40,14 @@ def additions(directory: RunDirectory, tasks: Sequence[Task] | None, *, report: 
     def write(folder: Path) -> None:
         if found := described():
             run, comparison = found
-            write_report(comparison, [run], Place(folder / PAGE))
+            write_report(comparison, [run], ReportPaths(folder / PAGE))
 
     return Additions(intervals, write if report else None)
 
 
 def _intervals(comparison: Comparison) -> Intervals:
     run = comparison.runs[0]
-    estimates = {
-        "accuracy": run.accuracy,
-        "brier_mean": run.brier,
-        "ece": run.ece,
-        "ordinal_mae": run.mae,
-        "p50_s": run.latency and run.latency.median,
-    }
+    estimates = run.estimates | {"p50_s": run.latency and run.latency.median}
     return {
         name: (estimate.interval.low, estimate.interval.high)
         for name, estimate in estimates.items()

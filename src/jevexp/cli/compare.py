@@ -7,14 +7,18 @@ from pathlib import Path
 from rich.text import Text
 
 from jevexp.analysis.compare import compare
-from jevexp.analysis.page.write import write_report
+from jevexp.analysis.report.write import write_report
 from jevexp.analysis.tables import write_tables
 from jevexp.cli.choose_runs import add_runs, read_chosen
-from jevexp.cli.comparison_options import add_options, options_of
+from jevexp.cli.comparison_options import (
+    add_force,
+    add_options,
+    options_of,
+    report_paths,
+    table_folder,
+)
 from jevexp.cli.comparison_view import print_comparison
 from jevexp.cli.console import make_console, print_json
-from jevexp.cli.page_place import add_force, place_of
-from jevexp.cli.table_place import table_folder
 
 
 def main(argv: Sequence[str]) -> int:
@@ -25,9 +29,9 @@ def main(argv: Sequence[str]) -> int:
             way of another file.
     """
     arguments = _parser().parse_args(argv)
-    place = None
+    paths = None
     if arguments.html is not None:
-        place = place_of(arguments.html, option="--html", force=arguments.force)
+        paths = report_paths(arguments.html, option="--html", force=arguments.force)
     folder = None
     if arguments.csv is not None:
         folder = table_folder(arguments.csv, force=arguments.force)
@@ -37,10 +41,10 @@ def main(argv: Sequence[str]) -> int:
         print_json(comparison.plain())
     else:
         print_comparison(make_console(), comparison)
-    if place:
-        write_report(comparison, runs, place)
+    if paths:
+        write_report(comparison, runs, paths)
         # With --json, standard output is the numbers alone.
-        make_console(stderr=arguments.json).print(Text(f"page: {place.page}"))
+        make_console(stderr=arguments.json).print(Text(f"page: {paths.page}"))
     if folder:
         write_tables(comparison, folder)
         make_console(stderr=arguments.json).print(Text(f"tables: {folder}"))

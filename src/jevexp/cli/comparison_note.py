@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from jevexp.analysis.comparison import Comparison, Estimate, PairResult, RunStatistics
-from jevexp.analysis.metric import Metric, Options
+from jevexp.analysis.comparison import Comparison, PairResult, RunStatistics
+from jevexp.analysis.estimates import Difference, Estimate, Options
+from jevexp.analysis.metrics import ACCURACY, METRICS, with_verdicts
 
 # MLflow keeps 8000 characters of a description, and nobody reads more.
 MOST_CHARACTERS = 7500
@@ -52,16 +53,14 @@ def _bounded(title: str, lines: Sequence[str], most: int) -> str:
 
 def _leaderboard(runs: Sequence[RunStatistics], address: Address) -> list[str]:
     """The runs, the most accurate first."""
-    lines = [
-        "| run | valid | accuracy | Brier | ECE | MAE | median s | identity |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    headings = [metric.heading for metric in METRICS.values()]
+    lines = _header("run", "valid", *headings, "median s", "identity")
     ranked = sorted(runs, key=lambda run: -(run.accuracy.value if run.accuracy else -1.0))
     for run in ranked:
         cells = [
             _link(run, address),
             f"{run.valid}/{run.requested}",
-            *map(_estimate, (run.accuracy, run.brier, run.ece, run.mae)),
+            *(_estimate(run.estimates[name]) for name in METRICS),
             _estimate(run.latency.median) if run.latency else "",
             (run.identity or "").replace("_", " "),
         ]
@@ -70,14 +69,12 @@ def _leaderboard(runs: Sequence[RunStatistics], address: Address) -> list[str]:
 
 
 def _verdicts(comparison: Comparison, address: Address) -> list[str]:
-    lines = ["| run | accuracy | Brier | MAE | flips | to know |", "|---|---|---|---|---|---|"]
+    metrics = with_verdicts()
+    lines = _header("run", *(metric.heading for metric in metrics), "flips", "to know")
     for pair in comparison.pairs:
         cells = [
             _link(comparison.runs[pair.candidate], address),
-            *(
-                _verdict(pair.metric(name), comparison.options)
-                for name in ("accuracy", "brier", "mae")
-            ),
+            *(_verdict(pair.difference(metric), comparison.options) for metric in metrics),
             str(len(pair.flips)),
             _cell("; ".join(_to_know(pair))),
         ]
@@ -85,20 +82,24 @@ def _verdicts(comparison: Comparison, address: Address) -> list[str]:
     return lines
 
 
-def _verdict(metric: Metric | None, options: Options) -> str:
-    if metric is None or metric.verdict is None:
+def _header(*headings: str) -> list[str]:
+    return [f"| {' | '.join(headings)} |", "|---" * len(headings) + "|"]
+
+
+def _verdict(difference: Difference | None, options: Options) -> str:
+    if difference is None or difference.verdict is None:
         return ""
-    within = f" within {options.margin:g}" if metric.verdict == "equivalent" else ""
-    interval = metric.interval
+    within = f" within {options.margin:g}" if difference.verdict == "equivalent" else ""
+    interval = difference.interval
     range_ = f" ({interval.low:+.3f} to {interval.high:+.3f})" if interval else ""
-    return f"**{metric.verdict}**{within}: {metric.delta:+.3f}{range_}"
+    return f"**{difference.verdict}**{within}: {difference.delta:+.3f}{range_}"
 
 
 def _to_know(pair: PairResult) -> Iterator[str]:
     yield from pair.remarks
-    accuracy = pair.metric("accuracy")
+    accuracy = pair.difference(ACCURACY)
     if accuracy and accuracy.verdict == "inconclusive" and accuracy.tasks_needed:
-        yield f"about {accuracy.tasks_needed} tasks are needed for accuracy"
+        yield f"about {accuracy.tasks_needed} tasks are needed for {ACCURACY.heading}"
 
 
 def _link(run: RunStatistics, address: Address) -> str:

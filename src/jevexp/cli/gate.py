@@ -9,12 +9,12 @@ from dataclasses import asdict
 from rich.text import Text
 
 from jevexp.analysis.compare import compare
-from jevexp.analysis.gate import DROPS, GateResult, Limits, Outcome, judge
-from jevexp.analysis.metric import Options
+from jevexp.analysis.estimates import Options
+from jevexp.analysis.gate import GateResult, Limits, Outcome, judge
+from jevexp.analysis.metrics import with_verdicts
 from jevexp.cli.choose_runs import add_runs, read_chosen
-from jevexp.cli.comparison_options import add_statistics
+from jevexp.cli.comparison_options import add_statistics, number
 from jevexp.cli.console import make_console, print_json
-from jevexp.cli.numbers import number
 from jevexp.errors import InputError
 
 STATUS = {Outcome.PASS: 0, Outcome.FAIL: 1, Outcome.INCONCLUSIVE: 3}
@@ -72,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="METRIC=LIMIT",
-        help="how much worse it may be in accuracy, brier or mae; may be given for each",
+        help=f"how much worse it may be in {' or '.join(_limited())}; may be given for each",
     )
     parser.add_argument(
         "--max-latency-ratio",
@@ -106,10 +106,8 @@ def _limits(arguments: argparse.Namespace) -> Limits:
     drops: dict[str, float] = {}
     for given in arguments.max_drop:
         name, _, text = given.partition("=")
-        if name not in DROPS:
-            near = difflib.get_close_matches(name, DROPS, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(DROPS)}"
-            raise InputError(f"--max-drop: no such metric: {name!r}; {hint}")
+        if name not in _limited():
+            raise InputError(f"--max-drop: no such metric: {name!r}; {_hint(name)}")
         if name in drops:
             raise InputError(f"--max-drop: {name} is given twice; one limit a metric")
         drops[name] = _limit(name, text)
@@ -123,6 +121,19 @@ def _limits(arguments: argparse.Namespace) -> Limits:
     if not limits.sampled:
         raise InputError("no rule: give --max-drop METRIC=LIMIT or --max-latency-ratio RATIO")
     return limits
+
+
+def _limited() -> list[str]:
+    """The metrics that may be limited."""
+    return [metric.name for metric in with_verdicts()]
+
+
+def _hint(name: str) -> str:
+    """The metric that was meant, also by a part of its name; else all of them."""
+    names = _limited()
+    near = [known for known in names if name in known.split("_")]
+    near += difflib.get_close_matches(name, names, n=1)
+    return f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
 
 
 def _limit(name: str, text: str) -> float:

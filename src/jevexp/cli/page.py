@@ -9,12 +9,17 @@ from tempfile import TemporaryDirectory
 from rich.text import Text
 
 from jevexp.analysis.compare import describe
-from jevexp.analysis.page.write import PAGE, Place, write_report
+from jevexp.analysis.report.write import PAGE, ReportPaths, write_report
 from jevexp.analysis.runs import FinishedRun
 from jevexp.cli.choose_runs import read_runs
-from jevexp.cli.comparison_options import add_options, options_of
+from jevexp.cli.comparison_options import (
+    add_force,
+    add_options,
+    free_paths,
+    options_of,
+    report_paths,
+)
 from jevexp.cli.console import make_console, print_json
-from jevexp.cli.page_place import add_force, checked, place_of
 from jevexp.cli.tracked import TrackedRuns, add_store, run_id_of
 from jevexp.errors import InputError
 from jevexp.store import RunDirectory, RunStatus
@@ -30,34 +35,34 @@ def main(argv: Sequence[str]) -> int:
     arguments = _parser().parse_args(argv)
     with TemporaryDirectory(prefix="jevexp-run-") as copies:
         tracked = TrackedRuns(arguments, Path(copies))
-        run, place = _chosen(arguments, tracked)
+        run, paths = _chosen(arguments, tracked)
     comparison = describe(run, options_of(arguments))
-    write_report(comparison, [run], place)
+    write_report(comparison, [run], paths)
     if arguments.json:
         print_json(comparison.plain())
     else:
-        make_console().print(Text(f"page: {place.page}"))
+        make_console().print(Text(f"page: {paths.page}"))
     return 0
 
 
-def _chosen(arguments: argparse.Namespace, tracked: TrackedRuns) -> tuple[FinishedRun, Place]:
+def _chosen(arguments: argparse.Namespace, tracked: TrackedRuns) -> tuple[FinishedRun, ReportPaths]:
     """The run, and where its page goes; the place is looked at before the answers are read."""
     run_id = run_id_of(arguments.run)
-    found = [tracked.fetch(run_id)] if run_id else run_directories(Path(arguments.run))
-    if len(found) != 1:
+    directories = [tracked.fetch(run_id)] if run_id else run_directories(Path(arguments.run))
+    if len(directories) != 1:
         raise InputError(
-            f"{arguments.run}: {len(found)} runs; a report is of one, and "
+            f"{arguments.run}: {len(directories)} runs; a report is of one, and "
             "`jevexp compare … --html` makes the page of several"
         )
-    named = tracked.name_of(found[0].path)
-    place = _place(found[0], named, arguments)
-    return replace(read_runs(found)[0], path=named), place
+    named = tracked.name_of(directories[0].path)
+    paths = _paths(directories[0], named, arguments)
+    return replace(read_runs(directories)[0], path=named), paths
 
 
-def _place(directory: RunDirectory, named: Path, arguments: argparse.Namespace) -> Place:
+def _paths(directory: RunDirectory, named: Path, arguments: argparse.Namespace) -> ReportPaths:
     """Where the page goes: into the run's directory, unless another place was given."""
     if arguments.output is not None:
-        return place_of(arguments.output, option="--output", force=arguments.force)
+        return report_paths(arguments.output, option="--output", force=arguments.force)
     if named != directory.path:
         raise InputError(f"{named}: its directory is not here; give --output")
     manifest = directory.read_manifest()
@@ -66,7 +71,7 @@ def _place(directory: RunDirectory, named: Path, arguments: argparse.Namespace) 
         raise InputError(
             f"{directory.path}: has not ended, and its directory is still its own; give --output"
         )
-    return checked(directory.path / PAGE, force=arguments.force)
+    return free_paths(directory.path / PAGE, force=arguments.force)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from jevexp.analysis.compare import compare
 from jevexp.analysis.comparison import Comparison
-from jevexp.analysis.metric import Options
-from jevexp.analysis.page.write import PAGE, Place, write_report
+from jevexp.analysis.estimates import Options
+from jevexp.analysis.report.write import PAGE, ReportPaths, write_report
 from jevexp.analysis.runs import FinishedRun, check_comparable
 from jevexp.cli.choose_runs import answered, read_runs
 from jevexp.cli.comparison_note import comparison_note
@@ -70,5 +70,5 @@ def _names(
 
 
 def _write(comparison: Comparison, runs: Sequence[FinishedRun], folder: Path) -> None:
-    write_report(comparison, runs, Place(folder / PAGE))
+    write_report(comparison, runs, ReportPaths(folder / PAGE))
     write_new(folder / "comparison.json", dumps(comparison.plain(), indent=2).encode())

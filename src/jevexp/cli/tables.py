@@ -6,6 +6,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from jevexp.analysis.metrics import METRICS
 from jevexp.core.summary import GroupSummary, Summary
 from jevexp.store import Manifest, RunStatus
 from jevexp.store.manifest import differing_overrides
@@ -17,7 +18,7 @@ def results(manifest: Manifest, summary: Summary) -> Table:
     """One run: a row for all tasks and one a family."""
     table = Table(box=box.SIMPLE_HEAD, title=manifest.title, title_justify="left")
     table.add_column("tasks")
-    for heading in ("valid", "accuracy", "Brier", "ECE", "MAE", "p50 s", "p95 s"):
+    for heading in ("valid", *_headings(), "p95 s"):
         table.add_column(heading, justify="right")
     table.add_row(*_numbers("all", summary), style="bold")
     for family, part in summary.per_family.items():
@@ -34,9 +35,15 @@ def _numbers(name: str, part: GroupSummary) -> list[str]:
     ]
 
 
+def _headings() -> list[str]:
+    return [*(metric.heading for metric in METRICS.values()), "p50 s"]
+
+
 def _metrics(part: GroupSummary) -> list[str]:
-    names = ("accuracy", "brier_mean", "ece", "ordinal_mae", "p50_s")
-    return [number(part.number(name)) for name in names]
+    return [
+        *(number(metric.of_summary(part)) for metric in METRICS.values()),
+        number(part.latency.p50_s),
+    ]
 
 
 def verdict(manifest: Manifest, *, killed: bool = False) -> Text:
@@ -74,11 +81,11 @@ def comparison(
     varying = list(dict.fromkeys(field for one in settings for field in one))
     for field in varying:
         table.add_column(field, overflow="fold")
-    for heading in ("valid", "accuracy", "Brier", "ECE", "MAE", "p50 s", "identity", "status"):
+    for heading in ("valid", *_headings(), "identity", "status"):
         table.add_column(heading, justify="right")
     for index, (manifest, summary) in enumerate(runs):
         cells = [settings[index].get(field, "") for field in varying]
-        metrics = _metrics(summary) if summary else [""] * 5
+        metrics = _metrics(summary) if summary else [""] * len(_headings())
         valid = f"{manifest.counts.valid}/{manifest.counts.requested}"
         status = _status(manifest, killed=manifest.run in killed)
         table.add_row(

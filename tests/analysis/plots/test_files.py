@@ -1,6 +1,5 @@
 """What plots leave on disk."""
 
-import csv
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,16 +7,12 @@ from pathlib import Path
 import pytest
 from matplotlib.axes import Axes
 
-from jevexp.analysis.plots.all import NAMES, plots
-from jevexp.analysis.plots.files import write_plot, write_table
-from jevexp.analysis.plots.plot import Cell, Panel, Plot
+from jevexp.analysis.plots import NAMES, plots
+from jevexp.analysis.plots.drawing import Panel, Plot
+from jevexp.analysis.report.write import write_plot
+from jevexp.analysis.tables import Cell, write_table
 from jevexp.untrusted.writing import Folder
-from tests.analysis.made import Compared
-
-
-def rows_of(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
+from tests.analysis.made import Compared, read_csv
 
 
 def titled(title: str) -> Plot:
@@ -54,24 +49,24 @@ def test_the_data_is_the_comparison_unrounded(five_runs: Compared, tmp_path: Pat
 
     accuracies = {
         row["label"]: float(row["value"])
-        for row in rows_of(tmp_path / "leaderboard.csv")
+        for row in read_csv(tmp_path / "leaderboard.csv")
         if row["metric"] == "accuracy"
     }
     assert accuracies == {run.label: run.accuracy.value for run in comparison.runs if run.accuracy}
     deltas = [
         float(row["value"])
-        for row in rows_of(tmp_path / "differences.csv")
-        if row["metric"] == "brier"
+        for row in read_csv(tmp_path / "differences.csv")
+        if row["metric"] == "brier_mean"
     ]
     assert deltas == [one.delta for pair in comparison.pairs for one in pair.metrics
-                      if one.name == "brier"]  # fmt: skip
-    counts = [int(row["n"]) for row in rows_of(tmp_path / "reliability.csv")]
+                      if one.name == "brier_mean"]  # fmt: skip
+    counts = [int(row["n"]) for row in read_csv(tmp_path / "reliability.csv")]
     assert counts == [one.n for run in comparison.runs for one in run.bins]
-    seconds = [float(row["seconds"]) for row in rows_of(tmp_path / "latency.csv")]
+    seconds = [float(row["seconds"]) for row in read_csv(tmp_path / "latency.csv")]
     assert seconds == [q for run in comparison.runs if run.latency for q in run.latency.quantiles]
-    cells = [float(row["delta"]) for row in rows_of(tmp_path / "pairwise.csv")]
+    cells = [float(row["delta"]) for row in read_csv(tmp_path / "pairwise.csv")]
     assert cells == [cell.accuracy.delta for cell in comparison.matrix if cell.accuracy]
-    right = sum(int(row["correct"]) for row in rows_of(tmp_path / "families.csv"))
+    right = sum(int(row["correct"]) for row in read_csv(tmp_path / "families.csv"))
     assert right == sum(run.correct for run in comparison.runs)
 
 

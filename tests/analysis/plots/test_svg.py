@@ -7,10 +7,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from jevexp.analysis.page.figures import figures_of
-from jevexp.analysis.plots.all import plots
-from jevexp.analysis.plots.heat import LEVELS, fill, ink_on
-from jevexp.analysis.plots.style import ROLES
+from jevexp.analysis.plots import plots
+from jevexp.analysis.plots.style import LEVELS, ROLES, fill, ink_on
+from jevexp.analysis.report.page import figures_of
 from tests.analysis.made import Compared
 
 COLOR = re.compile(r"#[0-9a-f]{6}")
@@ -61,7 +60,7 @@ def test_every_drawing_says_what_it_shows(drawings: list[ElementTree.Element]) -
 
 
 def test_every_role_has_a_colour_in_both_schemes() -> None:
-    sheet = resources.files("jevexp.analysis.page").joinpath("style.css").read_text()
+    sheet = resources.files("jevexp.analysis.report").joinpath("style.css").read_text()
     light, dark = sheet.split("@media screen and (prefers-color-scheme: dark)")
     for color, role in ROLES.items():
         assert f"--{role}: {color};" in light
@@ -83,7 +82,7 @@ def contrast(one: str, other: str) -> float:
 
 
 def test_text_can_be_read_in_both_schemes() -> None:
-    sheet = resources.files("jevexp.analysis.page").joinpath("style.css").read_text()
+    sheet = resources.files("jevexp.analysis.report").joinpath("style.css").read_text()
     for part in sheet.split("@media screen and (prefers-color-scheme: dark)"):
         colors = dict(re.findall(r"--([a-z]+): (#[0-9a-f]{6});", part))
         for role in ("ink", "muted", "baseline", "candidate", "better", "worse", "equivalent",

@@ -7,9 +7,8 @@ from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
-from jevexp.analysis.statistics.clustered import clustered_mean
-from jevexp.analysis.statistics.holm import holm
-from jevexp.analysis.statistics.proportions import mcnemar_exact, wilson
+from jevexp.analysis.statistics.intervals import clustered_mean, wilson
+from jevexp.analysis.statistics.verdicts import holm, mcnemar_exact
 
 
 @pytest.mark.parametrize("seed", range(5))

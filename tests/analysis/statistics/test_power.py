@@ -14,7 +14,7 @@ from jevexp.analysis.statistics.power import (
     smallest_mean,
     tasks_for_margin,
 )
-from jevexp.analysis.statistics.proportions import mcnemar_exact
+from jevexp.analysis.statistics.verdicts import mcnemar_exact
 
 
 def test_required_pairs_is_the_closed_form() -> None:

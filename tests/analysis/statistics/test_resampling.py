@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from scipy.stats import ttest_1samp
+from scipy.stats import norm, t, ttest_1samp
 
-from jevexp.analysis.metric import mean_columns, ratio
+from jevexp.analysis.estimates import mean_columns, ratio
 from jevexp.analysis.statistics import resampling
 from jevexp.analysis.statistics.resampling import Resampling, percentile_interval
 
@@ -54,3 +54,14 @@ def test_many_columns_are_summed_over_the_same_samples() -> None:
 
     assert len(parts) == 300
     assert all(np.allclose(part, parts[0]) for part in parts)
+
+
+@pytest.mark.parametrize("clusters", [4, 5, 7, 19, 20])
+def test_few_clusters_move_the_quantiles_outwards(clusters: int) -> None:
+    # Of evenly spread estimates a quantile is its own probability.
+    interval = percentile_interval(np.linspace(0, 1, 100_001), clusters=clusters, level=0.95)
+    expansion = np.sqrt(clusters / (clusters - 1)) * t.ppf(0.975, clusters - 1)
+
+    assert interval is not None
+    assert interval.low == pytest.approx(norm.cdf(-expansion), rel=1e-6)
+    assert interval.high == pytest.approx(1 - interval.low)

@@ -1,1 +1,17 @@
-"""The pictures of a comparison: one file a plot, each with the data that it shows."""
+"""The plots of a comparison, each with the data that it shows."""
+
+from jevexp.analysis.comparison import Comparison
+from jevexp.analysis.plots.distributions import latency, reliability
+from jevexp.analysis.plots.drawing import Plot
+from jevexp.analysis.plots.heatmaps import families, pairwise
+from jevexp.analysis.plots.intervals import differences, leaderboard
+from jevexp.analysis.plots.tradeoff import tradeoff
+
+_ALL = (leaderboard, differences, pairwise, families, reliability, tradeoff, latency)
+NAMES = tuple(make.__name__ for make in _ALL)
+
+
+def plots(comparison: Comparison) -> dict[str, Plot]:
+    """The plots by name; one without data is left out."""
+    made = (make(comparison) for make in _ALL)
+    return {plot.name: plot for plot in made if plot is not None and plot.panels}

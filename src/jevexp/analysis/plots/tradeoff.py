@@ -5,11 +5,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jevexp.analysis.comparison import Comparison
+from jevexp.analysis.plots.drawing import (
+    WIDE,
+    WIDTH,
+    Margins,
+    Panel,
+    Plot,
+    color_of,
+    logarithmic,
+)
 from jevexp.analysis.plots.labels import place_labels
-from jevexp.analysis.plots.plot import WIDE, WIDTH, Cell, Margins, Panel, Plot, color_of
-from jevexp.analysis.plots.scales import logarithmic
 from jevexp.analysis.plots.style import MUTED, PAPER, RULE, SMALL
-from jevexp.analysis.statistics.interval import Interval
+from jevexp.analysis.statistics.intervals import Interval
+from jevexp.analysis.tables import Cell
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,6 +25,8 @@ if TYPE_CHECKING:
 COLUMNS = ("cost", "run", "label", "value", "low", "high", "accuracy", "accuracy_low",
            "accuracy_high", "frontier")  # fmt: skip
 _ROOMY = 6
+# Pixels of height that a name needs where there are many.
+_NAME = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +43,13 @@ class Point:
 
     def lines(self) -> "list[tuple[tuple[float, float], tuple[float, float]]]":
         """Its intervals, from their low to their high ends."""
-        found = []
+        lines = []
         if self.interval:
-            found.append(((self.cost, self.interval.low), (self.cost, self.interval.high)))
+            lines.append(((self.cost, self.interval.low), (self.cost, self.interval.high)))
         if self.cost_interval:
             low, high = self.cost_interval
-            found.append(((low, self.accuracy), (high, self.accuracy)))
-        return found
+            lines.append(((low, self.accuracy), (high, self.accuracy)))
+        return lines
 
 
 def tradeoff(comparison: Comparison) -> Plot | None:
@@ -77,7 +87,7 @@ def tradeoff(comparison: Comparison) -> Plot | None:
 def frontier(points: Sequence[Point]) -> list[Point]:
     """The points that no other one beats in both accuracy and cost, the cheapest first."""
     best: list[Point] = []
-    for point in sorted(points, key=lambda one: (one.cost, -one.accuracy)):
+    for point in sorted(points, key=lambda point: (point.cost, -point.accuracy)):
         if not best or point.accuracy > best[-1].accuracy:
             best.append(point)
     return best
@@ -98,7 +108,7 @@ def _panel(
         key,
         title,
         f"{title} of {len(points)} runs; nothing beats in both: {names}",
-        300 if len(points) <= _ROOMY else 420,
+        300 if len(points) <= _ROOMY else max(420, _NAME * len(points)),
         _drawing(axis, points, best),
         width=WIDTH if len(points) <= _ROOMY else WIDE,
         margins=Margins(left=36, right=16, top=30, bottom=44),
@@ -115,7 +125,7 @@ def _drawing(axis: str, points: Sequence[Point], best: Sequence[Point]) -> "Call
             )  # fmt: skip
         for point in points:
             _draw_point(axes, point)
-        # The frontier is named first: with many runs not every name has room.
+        # The frontier is named first: it gets the places beside its points.
         named = [*best, *(point for point in points if point not in best)]
         place_labels(
             axes,

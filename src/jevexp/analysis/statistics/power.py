@@ -2,7 +2,7 @@
 
 import math
 
-from jevexp.analysis.statistics.proportions import two_sided_z
+from jevexp.analysis.statistics.intervals import two_sided_z
 
 
 def required_pairs(

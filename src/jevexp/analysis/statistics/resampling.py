@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from jevexp.analysis.statistics.interval import Interval
+from jevexp.analysis.statistics.intervals import Interval
 
 if TYPE_CHECKING:
     from numpy import float64, intp

@@ -1,1 +1,0 @@
-"""A comparison as one HTML file that needs nothing else: no network, no script."""
