@@ -25,8 +25,8 @@ from sqlalchemy.engine import make_url
 from jevexp.core.decision import Decision, ProbsSource, Request
 from jevexp.core.json import dumps
 from jevexp.core.task import Task
-from jevexp.harness import FileLedger, Ledger, Runner, Tariff
-from jevexp.ledger import schema
+from jevexp.harness import RunContext, Runner, Tariff
+from jevexp.ledger import FileLedger, Ledger, schema
 from jevexp.ledger.database import DatabaseLedger
 from jevexp.ledger.rows import cap_row, reserve_row, settle_row
 from jevexp.store import RunDirectory
@@ -109,7 +109,9 @@ def measure(folder: Path, opened: Callable[[], Ledger], count: int, figures: Fig
     marks: list[tuple[float, float]] = []
     with Fsyncs() as fsyncs, ledger:
         runner = Runner(
-            AtOnce(), ledger, directory, model="m", tariff=Tariff(0.0, 0.0), reserve_usd=0.02
+            RunContext(
+                AtOnce(), ledger, directory, model="m", tariff=Tariff(0.0, 0.0), reserve_usd=0.02
+            )
         )
         marks.append((time.perf_counter(), fsyncs.seconds))
         runner.run(tasks(count), lambda _: marks.append((time.perf_counter(), fsyncs.seconds)))

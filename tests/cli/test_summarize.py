@@ -11,7 +11,7 @@ import pytest
 from jevexp.cli.summarize import main
 from jevexp.datasets import load_dataset
 from jevexp.errors import InputError
-from jevexp.harness import PINNED_COMMIT
+from jevexp.settings import PINNED_COMMIT
 from tests.support.cli import jevexp
 from tests.support.compose import compose
 from tests.support.runs import make_killed_run, make_run, manifest, noul_tasks

@@ -6,12 +6,14 @@ import shutil
 import signal
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from itertools import count
 from pathlib import Path
 
 from jevexp.backends.fake import Fake
-from jevexp.harness import FileLedger, Runner
-from jevexp.run import journal
+from jevexp.harness import RunContext
+from jevexp.ledger import FileLedger
+from jevexp.run import asking, journal
 from tests.crash.points import Count
 
 
@@ -66,7 +68,7 @@ def clock_runs_backwards() -> None:
     def now() -> float:
         return float(next(clock))
 
-    for maker in (Runner.__init__, FileLedger.__init__):
-        assert maker.__kwdefaults__ is not None
-        maker.__kwdefaults__["now"] = now
+    assert FileLedger.__init__.__kwdefaults__ is not None
+    FileLedger.__init__.__kwdefaults__["now"] = now
+    setattr(asking, "RunContext", partial(RunContext, now=now))  # noqa: B010
     setattr(journal, "_now", lambda: f"{datetime.fromtimestamp(now(), UTC):%FT%TZ}")  # noqa: B010

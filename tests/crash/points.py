@@ -12,9 +12,8 @@ from jevexp.backends.fake import Fake
 from jevexp.backends.llama_cpp import LlamaCpp
 from jevexp.core.decision import Request
 from jevexp.core.json import dumps
-from jevexp.harness import FileLedger
+from jevexp.ledger import FileLedger, own, rows
 from jevexp.ledger import file as ledger_file
-from jevexp.ledger import own, rows
 from jevexp.run import running
 from jevexp.store import RunDirectory, directory, records
 from jevexp.store.records import Pending

@@ -15,7 +15,8 @@ import pytest
 from jevexp.core.decision import Decision, ProbsSource, Request
 from jevexp.core.record import Record
 from jevexp.core.task import Task
-from jevexp.harness import FileLedger, Runner, RunOutcome, StopReason, Tariff
+from jevexp.harness import RunContext, Runner, RunOutcome, StopReason, Tariff
+from jevexp.ledger import FileLedger
 from jevexp.store import RunDirectory
 from tests.support.summaries import summarize
 
@@ -114,13 +115,17 @@ class Replay:
         evidence = RunDirectory.create(directory / "run")
         with FileLedger(directory / "ledger.jsonl", scenario["caps"]["cap_usd"]) as ledger:
             runner = Runner(
-                backend,
-                ledger,
-                evidence,
-                model="m-1",
-                tariff=Tariff(prices["input_per_m"], prices["output_per_m"], backend.cost_basis),
-                reserve_usd=scenario["caps"]["reserve_usd"],
-                clock=clock,
+                RunContext(
+                    backend,
+                    ledger,
+                    evidence,
+                    model="m-1",
+                    tariff=Tariff(
+                        prices["input_per_m"], prices["output_per_m"], backend.cost_basis
+                    ),
+                    reserve_usd=scenario["caps"]["reserve_usd"],
+                    clock=clock,
+                )
             )
             self.outcome: RunOutcome = runner.run(tasks)
             self.charged = ledger.charged_usd

@@ -12,8 +12,9 @@ import pytest
 
 from jevexp.core.decision import Decision, Request
 from jevexp.core.record import Record
-from jevexp.harness import FileLedger, Runner, RunOutcome, Tariff
+from jevexp.harness import RunContext, Runner, RunOutcome, Tariff
 from jevexp.harness.interrupts import Interrupted, Interrupts
+from jevexp.ledger import FileLedger
 from jevexp.store import RunDirectory
 from tests.support.provider import Provider
 from tests.support.tasks import answer, task
@@ -87,25 +88,23 @@ class TrappedLedger(FileLedger):
         self._trap.step("settled")
 
 
-class TrappedEvidence:
-    def __init__(self, directory: RunDirectory, trap: Trap) -> None:
-        self._directory = directory
-        self._trap = trap
+class TrappedFiles(RunDirectory):
+    trap: Trap
 
     def hold(self, record: Record, raw: str) -> None:
-        self._trap.step("hold")
-        self._directory.hold(record, raw)
+        self.trap.step("hold")
+        super().hold(record, raw)
 
     def write_raw(self, task_id: str, text: str) -> str:
-        self._trap.step("raw")
-        digest = self._directory.write_raw(task_id, text)
-        self._trap.step("after raw")
+        self.trap.step("raw")
+        digest = super().write_raw(task_id, text)
+        self.trap.step("after raw")
         return digest
 
     def append(self, record: Record) -> None:
-        self._trap.step("before record")
-        self._directory.append(record)
-        self._trap.step("recorded")
+        self.trap.step("before record")
+        super().append(record)
+        self.trap.step("recorded")
 
 
 class Bench:
@@ -115,19 +114,22 @@ class Bench:
         self.trap = trap
         self.notices = 0
         self.provider = provider or TrappedProvider(trap, YES)
-        self.directory = RunDirectory.create(folder / "run")
+        self.directory = TrappedFiles.create(folder / "run")
+        self.directory.trap = self.trap
         self.ledger = TrappedLedger(folder / "ledger.jsonl", trap)
 
     def run(self, count: int = len(TASKS)) -> RunOutcome:
         with closing(self.directory), Interrupts(self._notice) as interrupts:
             runner = Runner(
-                self.provider,
-                self.ledger,
-                TrappedEvidence(self.directory, self.trap),
-                model="m-1",
-                tariff=Tariff(0.0, 0.0),
-                reserve_usd=0.02,
-                interrupts=interrupts,
+                RunContext(
+                    self.provider,
+                    self.ledger,
+                    self.directory,
+                    model="m-1",
+                    tariff=Tariff(0.0, 0.0),
+                    reserve_usd=0.02,
+                    interrupts=interrupts,
+                )
             )
             return runner.run(TASKS[:count], lambda record: self.trap.step("announced"))
 

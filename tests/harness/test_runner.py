@@ -16,15 +16,8 @@ from jevexp.core.decision import Decision, Request
 from jevexp.core.json import MAX_DEPTH
 from jevexp.core.record import Record
 from jevexp.core.task import Task
-from jevexp.harness import (
-    FileLedger,
-    LedgerError,
-    Runner,
-    RunOutcome,
-    SessionModel,
-    StopReason,
-    Tariff,
-)
+from jevexp.harness import ExpectedModel, RunContext, Runner, RunOutcome, StopReason, Tariff
+from jevexp.ledger import FileLedger, LedgerError
 from jevexp.store import RunDirectory
 from tests.support.provider import Estimating, Preparing, Provider
 from tests.support.tasks import answer, failure, fields, kinds, task
@@ -52,18 +45,20 @@ class Bench:
         *tasks: Task,
         on_record: Callable[[Record], None] | None = None,
         evidence: Any = None,
-        session: SessionModel | None = None,
+        session: ExpectedModel | None = None,
     ) -> RunOutcome:
         runner = Runner(
-            backend,
-            self.ledger,
-            evidence or self.directory,
-            model="m-1",
-            tariff=self.tariff,
-            reserve_usd=0.02,
-            session=session,
-            clock=self.clock,
-            now=lambda: 7.0,
+            RunContext(
+                backend,
+                self.ledger,
+                evidence or self.directory,
+                model="m-1",
+                tariff=self.tariff,
+                reserve_usd=0.02,
+                expected=session,
+                clock=self.clock,
+                now=lambda: 7.0,
+            )
         )
         return runner.run(tasks, on_record)
 
@@ -409,20 +404,20 @@ def test_an_overcharge_is_in_ledger_and_raw_evidence_and_has_no_record(bench: Be
 def test_an_answer_by_another_model_is_recorded_and_ends_the_run(bench: Bench) -> None:
     other = answer({"no": 0.25, "yes": 0.75}, model="m-2")
     provider = Provider(YES, other, YES)
-    outcome = bench.run(provider, *many(3), session=SessionModel("m-1"))
+    outcome = bench.run(provider, *many(3), session=ExpectedModel("m-1"))
     assert outcome == RunOutcome(2, StopReason.IDENTITY_CHANGED)
     assert [record.model for record in bench.records()] == ["m-1", "m-2"]
     assert bench.records()[1].valid
 
 
 def test_a_failure_says_nothing_about_the_model(bench: Bench) -> None:
-    outcome = bench.run(Provider(RuntimeError(), YES), *many(2), session=SessionModel("m-1"))
+    outcome = bench.run(Provider(RuntimeError(), YES), *many(2), session=ExpectedModel("m-1"))
     assert outcome == RunOutcome(2, None)
 
 
 def test_the_first_answer_decides_where_nobody_said_who_would_answer(bench: Bench) -> None:
     other = answer({"no": 0.25, "yes": 0.75}, model="m-2")
-    outcome = bench.run(Provider(other, other, YES, YES), *many(4), session=SessionModel(None))
+    outcome = bench.run(Provider(other, other, YES, YES), *many(4), session=ExpectedModel(None))
     assert outcome == RunOutcome(3, StopReason.IDENTITY_CHANGED)
     assert [record.model for record in bench.records()] == ["m-2", "m-2", "m-1"]
 

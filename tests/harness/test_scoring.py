@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from jevexp.core.decision import ProbsSource
 from jevexp.core.task import Kind, Task
-from jevexp.harness import Verdict, score
+from jevexp.harness import Score, score
 from jevexp.harness.scoring import RESCALE_TOLERANCE, STRICT_TOLERANCE, argmax, expected_level
 from tests.support.tasks import (
     answer,
@@ -28,7 +28,7 @@ SCORE = task("score")
 NO_TRUTH = {kind: task(kind, expected=None) for kind in ("noul", "choice", "score")}
 
 
-def noul(no: Any, yes: Any) -> Verdict:
+def noul(no: Any, yes: Any) -> Score:
     return score(NOUL, answer({"no": no, "yes": yes}))
 
 
@@ -59,13 +59,13 @@ def test_a_sum_within_two_hundredths_is_rescaled(total: float) -> None:
 @pytest.mark.parametrize("total", [1.02, 0.98, 1.0201, 0.9799, 0.76, 1.7])
 def test_a_sum_further_away_is_invalid_and_wrong(total: float) -> None:
     verdict = noul(total - 0.75, 0.75)
-    assert verdict == Verdict(
+    assert verdict == Score(
         correct=False, schema_error=f"probs sum to {round(total, 12)}, tolerance 0.001"
     )
 
 
 def test_all_zeros_are_invalid_and_not_divided_by() -> None:
-    assert noul(0, 0) == Verdict(correct=False, schema_error="probs sum to 0.0, tolerance 0.001")
+    assert noul(0, 0) == Score(correct=False, schema_error="probs sum to 0.0, tolerance 0.001")
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, -1e-9, 1.0000001, 2, -1, 10**400])
@@ -199,11 +199,11 @@ def test_an_excluded_task_gets_a_verdict_like_any_other() -> None:
 
 def test_a_failure_is_invalid_and_wrong_whatever_it_brings_along() -> None:
     perfect = answer({"no": 0.0, "yes": 1.0}, ok=False, error="http_error")
-    assert score(NOUL, perfect) == Verdict(correct=False)
+    assert score(NOUL, perfect) == Score(correct=False)
 
 
 def test_a_known_label_alone_is_valid_without_a_distribution() -> None:
-    assert score(CHOICE, label_only("billing")) == Verdict(
+    assert score(CHOICE, label_only("billing")) == Score(
         valid=True, strict_valid=True, predicted="billing", correct=True
     )
     assert score(CHOICE, label_only("shipping")).correct is False

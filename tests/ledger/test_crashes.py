@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jevexp.harness import CapReached, FileLedger, LedgerError
+from jevexp.ledger import CapReached, FileLedger, LedgerError
 
 CAP = {"event": "cap", "cap_usd": 1.0, "ts": 1.0}
 RESERVE = {

@@ -15,8 +15,15 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
 
 from jevexp.errors import InputError
-from jevexp.harness import CapReached, LedgerError, LedgerUnavailable, Overcharged, OwnRows
-from jevexp.ledger import DatabasePlace, FileLedger
+from jevexp.ledger import (
+    CapReached,
+    DatabasePlace,
+    FileLedger,
+    LedgerError,
+    LedgerUnavailable,
+    Overcharged,
+    OwnRows,
+)
 from jevexp.ledger.database import DatabaseLedger
 from tests.support.cutting import CuttingProxy
 

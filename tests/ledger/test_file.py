@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from jevexp.harness import CapReached, FileLedger, LedgerError, Overcharged, OwnRows
+from jevexp.ledger import CapReached, FileLedger, LedgerError, Overcharged, OwnRows
 
 META = {"task_id": "t", "adapter": "test"}
 BASIS = {"task_id": "t", "basis": "unknown"}

@@ -20,7 +20,7 @@ from hypothesis.stateful import (
 )
 from sqlalchemy.engine import make_url
 
-from jevexp.harness import CapReached, FileLedger, Ledger, LedgerError, Overcharged
+from jevexp.ledger import CapReached, FileLedger, Ledger, LedgerError, Overcharged
 from jevexp.ledger.database import DatabaseLedger
 
 EPSILON = Fraction(1e-12)

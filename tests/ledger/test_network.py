@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from jevexp.errors import InputError
-from jevexp.harness import FilePlace, LedgerError
-from jevexp.ledger import DatabasePlace, network
+from jevexp.ledger import DatabasePlace, FilePlace, LedgerError, network
 
 MOUNTS = """\
 22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw

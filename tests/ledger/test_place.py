@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from jevexp.errors import InputError
-from jevexp.harness import FilePlace
+from jevexp.ledger import FilePlace
 
 
 def test_the_folders_of_a_ledger_are_made_for_who_writes_it(tmp_path: Path) -> None:

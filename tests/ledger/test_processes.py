@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from jevexp.harness import FileLedger, LedgerError
+from jevexp.ledger import FileLedger, LedgerError
 
 ROOT = Path(__file__).parents[2]
 

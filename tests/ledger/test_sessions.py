@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from jevexp.harness import FileLedger, OwnRows
+from jevexp.ledger import FileLedger, OwnRows
 from jevexp.ledger.sessions import Session, session_of
 
 

@@ -4,13 +4,14 @@ import fcntl
 import json
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from jevexp.core.decision import Decision
-from jevexp.harness import FileLedger, LedgerUnavailable, Runner, RunOutcome, StopReason, Tariff
+from jevexp.harness import RunContext, Runner, RunOutcome, StopReason, Tariff
 from jevexp.harness.concurrent import ConcurrentRunner
+from jevexp.harness.runner import TaskRunner
+from jevexp.ledger import FileLedger, LedgerUnavailable
 from jevexp.store import RunDirectory
 from tests.harness.concurrent.bench import YES, Provider, many
 
@@ -41,11 +42,13 @@ def test_a_ledger_out_of_reach_ends_the_run_after_the_answers_that_are_there(
     provider = Provider(step)
     directory = RunDirectory.create(tmp_path / "run")
     with FileLedger(path, 1.0, lock_timeout_s=0.1) as ledger, closing(directory):
-        options: dict[str, Any] = {"model": "m-1", "tariff": Tariff(), "reserve_usd": 0.02}
-        runner = (
-            Runner(provider, ledger, directory, **options)
+        context = RunContext(
+            provider, ledger, directory, model="m-1", tariff=Tariff(), reserve_usd=0.02
+        )
+        runner: TaskRunner = (
+            Runner(context)
             if concurrency == 1
-            else ConcurrentRunner(provider, ledger, directory, concurrency=concurrency, **options)
+            else ConcurrentRunner(context, concurrency=concurrency)
         )
         outcome: RunOutcome = runner.run(many(20))
         assert outcome.stop is StopReason.LEDGER_UNAVAILABLE

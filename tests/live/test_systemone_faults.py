@@ -11,7 +11,8 @@ import pytest
 
 from jevexp.backends.systemone import SystemOne
 from jevexp.core.record import Record
-from jevexp.harness import FileLedger, Runner, StopReason, Tariff
+from jevexp.harness import RunContext, Runner, StopReason, Tariff
+from jevexp.ledger import FileLedger
 from jevexp.store import RunDirectory
 from tests.contract.questions import described, levels
 from tests.support.cli import jevexp, only_run
@@ -126,7 +127,14 @@ def ask_all(service: Service, folder: Path, **fields: Any) -> Done:
     with FileLedger(folder / "ledger.jsonl", 1.0) as ledger:
         for one in TASKS:
             runner = Runner(
-                backend, ledger, done.directory, model=MODEL, tariff=Tariff(0, 0), reserve_usd=0.02
+                RunContext(
+                    backend,
+                    ledger,
+                    done.directory,
+                    model=MODEL,
+                    tariff=Tariff(0, 0),
+                    reserve_usd=0.02,
+                )
             )
             done.stops.append(runner.run([one], done.records.append).stop)
     backend.close()

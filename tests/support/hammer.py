@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from jevexp.errors import InputError
-from jevexp.harness import CapReached, FilePlace, LedgerUnavailable, Place, database_place
+from jevexp.ledger import CapReached, FilePlace, LedgerUnavailable, Place, database_place
 
 _PAUSE_S = 0.004
 # The two lines of a request, in bytes.

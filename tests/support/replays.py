@@ -9,7 +9,8 @@ from jevexp.backends.protocol import Backend
 from jevexp.core.decision import Request
 from jevexp.core.record import Record
 from jevexp.core.task import Task
-from jevexp.harness import FileLedger, Runner, Tariff
+from jevexp.harness import RunContext, Runner, Tariff
+from jevexp.ledger import FileLedger
 from jevexp.settings import ReplayBackend
 from jevexp.store import RunDirectory
 from tests.support.runs import manifest
@@ -37,8 +38,10 @@ def ask(
     directory = RunDirectory.create(path)
     with FileLedger(path / "ledger.jsonl", 15.0) as ledger:
         tariff = Tariff(basis=backend.cost_basis)
-        runner = Runner(backend, ledger, directory, model=model, tariff=tariff, reserve_usd=0.0)
-        runner.run(tasks)
+        context = RunContext(
+            backend, ledger, directory, model=model, tariff=tariff, reserve_usd=0.0
+        )
+        Runner(context).run(tasks)
     directory.close()
     directory.write_manifest(manifest(path, **changed))
     directory.seal()

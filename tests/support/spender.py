@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from jevexp.harness import CapReached, FileLedger
+from jevexp.ledger import CapReached, FileLedger
 
 
 def spend(ledger: FileLedger, amount: float) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from jevexp.cli.main import main
 from jevexp.errors import InputError
-from jevexp.harness import PINNED_COMMIT
+from jevexp.settings import PINNED_COMMIT
 from jevexp.store.directory import RESULTS
 from jevexp.verification import Report, Result, State, verify_run
 from tests.support.cli import jevexp_process, only_run

@@ -13,7 +13,7 @@ from jevexp.cli.console import make_console, print_json
 from jevexp.cli.ledger_view import as_json, overview, table
 from jevexp.core.json import dumps
 from jevexp.errors import InputError
-from jevexp.harness import FilePlace, LedgerError, Place, database_place
+from jevexp.ledger import FilePlace, LedgerError, Place, database_place
 from jevexp.ledger.protocol import ReadableLedger
 from jevexp.ledger.statement import Open, statement
 from jevexp.settings import check_ledger_url

@@ -1,20 +1,15 @@
 """Puts tasks to a provider, one after the other, exactly as the benchmark's protocol says."""
 
 import logging
-import time
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from jevexp.backends.protocol import Backend
 from jevexp.core.record import Record
 from jevexp.core.task import Task
-from jevexp.harness.attempt import Attempts, Evidence
-from jevexp.harness.interrupts import Interrupts
-from jevexp.harness.session import SessionModel
+from jevexp.harness.steps import RunContext, TaskSteps
 from jevexp.harness.stops import StopReason, StopRules
-from jevexp.harness.tariff import Tariff
-from jevexp.ledger import CapReached, Ledger, LedgerUnavailable, Overcharged
+from jevexp.ledger import CapReached, LedgerUnavailable, Overcharged
 
 log = logging.getLogger(__name__)
 
@@ -27,53 +22,25 @@ class RunOutcome:
     stop: StopReason | None
 
 
-class Runner:
-    """One provider, one ledger, one place for evidence.
-
-    Args:
-        backend: an open provider.
-        ledger: the cap that every request reserves from.
-        evidence: where records and raw evidence go.
-        model: the model that is requested.
-        tariff: prices, for the cost of an answer.
-        reserve_usd: what a request reserves at least, in US dollars.
-        session: the model that every answer has to come from, or None to let them differ.
-        clock: seconds, for latencies.
-        now: seconds since the epoch, for the records' `ts`.
-        interrupts: holds signals back while evidence is written; None lets them through.
-    """
-
-    def __init__(
-        self,
-        backend: Backend,
-        ledger: Ledger,
-        evidence: Evidence,
-        *,
-        model: str,
-        tariff: Tariff,
-        reserve_usd: float,
-        session: SessionModel | None = None,
-        clock: Callable[[], float] = time.perf_counter,
-        now: Callable[[], float] = time.time,
-        interrupts: Interrupts | None = None,
-    ) -> None:
-        self._attempts = Attempts(
-            backend,
-            ledger,
-            evidence,
-            model=model,
-            tariff=tariff,
-            reserve_usd=reserve_usd,
-            clock=clock,
-            now=now,
-            waiting=self._waiting,
-        )
-        self._evidence = evidence
-        self._rules = StopRules(session)
-        self._interrupts = interrupts
+class TaskRunner(Protocol):
+    """Puts tasks to a provider."""
 
     def run(
-        self, tasks: Iterable[Task], on_record: Callable[[Record], None] | None = None
+        self, tasks: Sequence[Task], on_record: Callable[[Record], None] | None = None
+    ) -> RunOutcome:
+        """Attempt the tasks in order until the last one or a stop rule."""
+
+
+class Runner:
+    """One provider, one ledger, one place for evidence, one task at a time."""
+
+    def __init__(self, run: RunContext) -> None:
+        self._run = run
+        self._steps = TaskSteps(run, waiting=run.waiting)
+        self._rules = StopRules(run.expected)
+
+    def run(
+        self, tasks: Sequence[Task], on_record: Callable[[Record], None] | None = None
     ) -> RunOutcome:
         """Attempt the tasks in order until the last one or a stop rule.
 
@@ -82,8 +49,8 @@ class Runner:
         """
         attempted = 0
         for task in tasks:
-            if self._interrupts:
-                self._interrupts.check()
+            if self._run.interrupts:
+                self._run.interrupts.check()
             try:
                 record = self._attempt(task)
             except CapReached:
@@ -101,9 +68,6 @@ class Runner:
         return RunOutcome(attempted, None)
 
     def _attempt(self, task: Task) -> Record:
-        record = self._attempts.keep(self._attempts.ask(self._attempts.reserve(task)))
-        self._evidence.append(record)
+        record = self._steps.keep(self._steps.ask(self._steps.reserve(task)))
+        self._run.files.append(record)
         return record
-
-    def _waiting(self) -> AbstractContextManager[None]:
-        return self._interrupts.asking() if self._interrupts else nullcontext()

@@ -15,7 +15,7 @@ RESCALE_TOLERANCE = 2e-2
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Score:
     """What a decision comes to; the fields are those of the record."""
 
     valid: bool = False
@@ -28,7 +28,7 @@ class Verdict:
     schema_error: str | None = None
 
 
-def score(task: Task, decision: Decision) -> Verdict:
+def score(task: Task, decision: Decision) -> Score:
     """Score one decision.
 
     A failed attempt and an invalid distribution are wrong, as in the pinned harness also where the
@@ -36,27 +36,27 @@ def score(task: Task, decision: Decision) -> Verdict:
     right nor wrong.
     """
     if not decision.ok:
-        return Verdict(correct=False)
+        return Score(correct=False)
     if decision.probs_source == ProbsSource.LABEL_ONLY:
         return _score_label(task, decision.label)
     return _score_distribution(task, decision.probs)
 
 
-def said_null_before(task: Task, verdict: Verdict, correct: bool | None) -> bool:
-    """Whether `correct` is what earlier versions of jevexp recorded for this verdict.
+def said_null_before(task: Task, given: Score, correct: bool | None) -> bool:
+    """Whether `correct` is what earlier versions of jevexp recorded for this score.
 
     Where a task has no truth, they said null of failed attempts and of invalid distributions too.
     """
-    return task.gold is None and verdict.correct is False and correct is None
+    return task.gold is None and given.correct is False and correct is None
 
 
-def _score_label(task: Task, label: str | None) -> Verdict:
+def _score_label(task: Task, label: str | None) -> Score:
     wrong = None if task.gold is None else False
     if label is None:
-        return Verdict(correct=wrong, schema_error="abstained")
+        return Score(correct=wrong, schema_error="abstained")
     if label not in task.labels:
-        return Verdict(correct=wrong, schema_error="label outside the label set")
-    return Verdict(
+        return Score(correct=wrong, schema_error="label outside the label set")
+    return Score(
         valid=True,
         strict_valid=True,
         predicted=label,
@@ -64,20 +64,20 @@ def _score_label(task: Task, label: str | None) -> Verdict:
     )
 
 
-def _score_distribution(task: Task, returned: Mapping[str, Any] | None) -> Verdict:
+def _score_distribution(task: Task, returned: Mapping[str, Any] | None) -> Score:
     probs = returned or {}
     if fault := _value_fault(task.labels, probs):
-        return Verdict(correct=False, schema_error=fault)
+        return Score(correct=False, schema_error=fault)
     # The exact sum: the same for every order of the labels and on every version of Python.
     total = math.fsum(probs.values())
     strict = abs(total - 1) <= STRICT_TOLERANCE
     if not strict and not (abs(total - 1) <= RESCALE_TOLERANCE and total > 0):
         fault = f"probs sum to {round(total, 12)}, tolerance {STRICT_TOLERANCE}"
-        return Verdict(correct=False, schema_error=fault)
+        return Score(correct=False, schema_error=fault)
     shares = {label: p if strict else p / total for label, p in probs.items()}
     predicted = argmax(shares)
     is_score = task.kind is Kind.SCORE
-    return Verdict(
+    return Score(
         valid=True,
         strict_valid=strict,
         renormalized=not strict,

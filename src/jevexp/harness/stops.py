@@ -3,7 +3,6 @@
 from enum import StrEnum
 
 from jevexp.core.record import Record
-from jevexp.harness.session import SessionModel
 
 # The provider refuses us, or asks us to go away: more requests would only cost.
 STOP_STATUSES = frozenset({401, 403, 429})
@@ -24,15 +23,38 @@ class StopReason(StrEnum):
     LEDGER_UNAVAILABLE = "ledger_unavailable"
 
 
+class ExpectedModel:
+    """Holds every answer against the model of the session.
+
+    Not a rule of the benchmark: an answer by another model is recorded as it came, and ends the
+    run. Where nobody says beforehand who will answer, the first answer decides: an alias that a
+    service moves in the middle of a run would mix two models in one number.
+
+    Args:
+        name: the model as the provider named it before the first request; None where it did not.
+    """
+
+    def __init__(self, name: str | None) -> None:
+        self._name = name
+
+    def accepts(self, record: Record) -> bool:
+        """Whether the record's model is the session's; a failed attempt has no say."""
+        if not record.ok:
+            return True
+        if self._name is None:
+            self._name = record.model
+        return record.model == self._name
+
+
 class StopRules:
     """What the records say about going on; they are looked at in dataset order.
 
     Args:
-        session: the model that every answer has to come from, or None to let them differ.
+        expected: the model that every answer has to come from, or None to let them differ.
     """
 
-    def __init__(self, session: SessionModel | None) -> None:
-        self._session = session
+    def __init__(self, expected: ExpectedModel | None) -> None:
+        self._expected = expected
         self._failures = 0
 
     def after(self, record: Record) -> StopReason | None:
@@ -44,6 +66,6 @@ class StopRules:
             return StopReason.RATE_LIMITED if limited else StopReason.ACCESS_REFUSED
         if self._failures >= MAX_FAILURES_IN_A_ROW:
             return StopReason.FAILURES_IN_A_ROW
-        if self._session is not None and not self._session.accepts(record):
+        if self._expected is not None and not self._expected.accepts(record):
             return StopReason.IDENTITY_CHANGED
         return None

@@ -9,8 +9,9 @@ from jevexp.backends.factory import make_backend
 from jevexp.backends.protocol import check_concurrency
 from jevexp.core.record import Record
 from jevexp.errors import InputError
-from jevexp.harness import FilePlace, Ledger, LedgerError, RunOutcome, SessionModel, Tariff
+from jevexp.harness import ExpectedModel, RunContext, RunOutcome, Tariff
 from jevexp.harness.interrupts import Interrupts
+from jevexp.ledger import FilePlace, Ledger, LedgerError
 from jevexp.run.identifying import identify
 from jevexp.run.journal import Journal
 from jevexp.run.planning import Launch, Plan
@@ -61,7 +62,7 @@ class Attempt:
             with interrupts.waiting():
                 backend.open(self.directory.path)
             with interrupts.waiting():
-                session = self._identify(backend.describe())
+                expected = self._identify(backend.describe())
             check_concurrency(backend, settings.runner.concurrency)
             ledger = stack.enter_context(self._open_ledger())
             stack.callback(_read_charges, ledger, self.journal)
@@ -70,14 +71,16 @@ class Attempt:
             stack.callback(self.directory.place_adopted)
             self._adopt(observer)
             runner = self.plan.harness.runner(
-                backend,
-                ledger,
-                self.directory,
-                model=settings.model.alias,
-                tariff=_tariff(settings, backend.cost_basis),
-                reserve_usd=settings.caps.reserve_usd,
-                session=session,
-                interrupts=interrupts,
+                RunContext(
+                    backend,
+                    ledger,
+                    self.directory,
+                    model=settings.model.alias,
+                    tariff=_tariff(settings, backend.cost_basis),
+                    reserve_usd=settings.caps.reserve_usd,
+                    expected=expected,
+                    interrupts=interrupts,
+                )
             )
             to_ask = self.plan.to_ask
             log.info("asking %d of %d tasks", len(to_ask), len(self.plan.tasks))
@@ -96,7 +99,7 @@ class Attempt:
             sync_directory(place.path.parent.resolve())
         return ledger
 
-    def _identify(self, description: dict[str, Any]) -> SessionModel | None:
+    def _identify(self, description: dict[str, Any]) -> ExpectedModel | None:
         """Note who answers; the model that every answer must come from, None where any may.
 
         Raises:
@@ -118,7 +121,7 @@ class Attempt:
             if model not in (None, earlier):
                 raise InputError(f"resume: {earlier!r} answered then, {model!r} does now")
             model = earlier
-        return SessionModel(model)
+        return ExpectedModel(model)
 
     def _adopt(self, observer: Observer) -> None:
         adoption = self.plan.adoption

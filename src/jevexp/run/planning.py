@@ -8,7 +8,8 @@ from jevexp.backends.factory import make_backend
 from jevexp.backends.protocol import check_concurrency
 from jevexp.core.task import Task
 from jevexp.datasets import LoadedDataset, load_dataset
-from jevexp.harness import FilePlace, Harness, Place, database_place, make_harness
+from jevexp.harness import Harness, make_harness
+from jevexp.ledger import FilePlace, Place, database_place
 from jevexp.settings import Caps, Settings
 from jevexp.store.adoption import Adoption
 from jevexp.store.directory import LEDGER

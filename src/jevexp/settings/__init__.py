@@ -39,12 +39,13 @@ from jevexp.settings.openai import (
 from jevexp.settings.providers import PROVIDERS, AnyBackend, Provider, provider_of
 from jevexp.settings.python_factory import PythonBackend
 from jevexp.settings.replay import ReplayBackend
-from jevexp.settings.run import Caps, Harness, Pricing, Runner, check_ledger_url
+from jevexp.settings.run import PINNED_COMMIT, Caps, Harness, Pricing, Runner, check_ledger_url
 from jevexp.settings.settings import Settings
 from jevexp.settings.systemone import SystemOneBackend
 from jevexp.settings.tracking import Tracking
 
 __all__ = [
+    "PINNED_COMMIT",
     "PROVIDERS",
     "AnyBackend",
     "BackendSettings",

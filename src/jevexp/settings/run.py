@@ -10,6 +10,10 @@ from jevexp.untrusted.addresses import check_database_address
 
 DATABASES = ("sqlite:///", "postgresql://", "postgresql+psycopg://")
 
+# The commit of github.com/fstandhartinger/jevbench whose protocol the harness follows. Its version
+# strings disagree with each other, so nothing else names it.
+PINNED_COMMIT = "bb05a335bc809e61b20c0f745d25499a82b326fc"
+
 
 class Caps(Model):
     """What a run may spend. `ledger` and `ledger_url` null: inside the run or the sweep."""

@@ -8,9 +8,9 @@ from typing import Any
 from jevexp.core.decision import Decision
 from jevexp.core.json import loads
 from jevexp.core.record import Record
-from jevexp.harness.attempt import NOT_SENT
+from jevexp.harness import Tariff
+from jevexp.harness.steps import NOT_SENT
 from jevexp.harness.stops import StopReason
-from jevexp.harness.tariff import Tariff
 from jevexp.ledger.books import EPSILON_USD, Books, LedgerError
 from jevexp.store.directory import LEDGER, MANIFEST, RESULTS
 from jevexp.untrusted.files import TooLong, numbered_lines, opened

@@ -10,10 +10,9 @@ from jevexp.core.identity import ClaimStatus, IdentityReport
 from jevexp.core.json import dumps, loads, representable
 from jevexp.core.record import Record
 from jevexp.datasets.resolve import PIN_FIELDS
-from jevexp.harness.pin import PINNED_COMMIT
 from jevexp.identity.fingerprint import FINGERPRINT_VERSION, fingerprint
 from jevexp.identity.reconcile import declared_fields, judge, overall
-from jevexp.settings import ModelIdentity
+from jevexp.settings import PINNED_COMMIT, ModelIdentity
 from jevexp.store import Manifest, RunStatus
 from jevexp.store.directory import MANIFEST, RESULTS, SUMMARY
 from jevexp.store.manifest import MANIFEST_VERSION

@@ -3,8 +3,7 @@
 from contextlib import suppress
 
 from jevexp.core.record import Record
-from jevexp.harness.session import SessionModel
-from jevexp.harness.stops import StopReason, StopRules
+from jevexp.harness.stops import ExpectedModel, StopReason, StopRules
 from jevexp.ledger.books import CapReached, check_fits
 from jevexp.store import RunDirectory, RunStatus
 from jevexp.store.directory import MANIFEST, RESULTS
@@ -30,7 +29,7 @@ class Stops:
         model = context.manifest.backend.description.get("model")
         if model is None and context.adopted:
             model = _adopted_model(context)
-        self._rules = StopRules(SessionModel(model) if strict else None)
+        self._rules = StopRules(ExpectedModel(model) if strict else None)
         self._after = 0
         self._reason: StopReason | None = None
 

@@ -10,9 +10,10 @@ from typing import Any
 from jevexp.core.decision import Decision, Request
 from jevexp.core.record import Record
 from jevexp.core.task import Task
-from jevexp.harness import FileLedger, RunOutcome, SessionModel, Tariff
+from jevexp.harness import ExpectedModel, RunContext, RunOutcome, Tariff
 from jevexp.harness.concurrent import ConcurrentRunner
 from jevexp.harness.interrupts import Interrupts
+from jevexp.ledger import FileLedger
 from jevexp.store import RunDirectory
 from tests.support.tasks import answer, task
 
@@ -93,19 +94,21 @@ class Bench:
         concurrency: int,
         *,
         evidence: Any = None,
-        session: SessionModel | None = None,
+        session: ExpectedModel | None = None,
         interrupts: Interrupts | None = None,
     ) -> RunOutcome:
         runner = ConcurrentRunner(
-            provider,
-            self.ledger,
-            evidence or self.directory,
+            RunContext(
+                provider,
+                self.ledger,
+                evidence or self.directory,
+                model="m-1",
+                tariff=self.tariff,
+                reserve_usd=0.02,
+                expected=session,
+                interrupts=interrupts,
+            ),
             concurrency=concurrency,
-            model="m-1",
-            tariff=self.tariff,
-            reserve_usd=0.02,
-            session=session,
-            interrupts=interrupts,
         )
         with closing(self.directory):
             return runner.run(tasks, self._note)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from jevexp.core.decision import Decision
 from jevexp.core.record import Record
-from jevexp.harness import FileLedger, Runner, Tariff
+from jevexp.harness import RunContext, Runner, Tariff
+from jevexp.ledger import FileLedger
 from jevexp.store import RunDirectory
 from tests.harness.concurrent.bench import LONG, YES, Bench, Gates, Provider, many
 from tests.support.tasks import answer, failure
@@ -139,12 +140,14 @@ def test_the_records_are_those_of_one_after_the_other(
     directory = RunDirectory.create(folder / "one")
     with FileLedger(folder / "one.jsonl", 100.0) as ledger:
         runner = Runner(
-            Provider(lambda number: decisions[number]),
-            ledger,
-            directory,
-            model="m-1",
-            tariff=Tariff(),
-            reserve_usd=0.02,
+            RunContext(
+                Provider(lambda number: decisions[number]),
+                ledger,
+                directory,
+                model="m-1",
+                tariff=Tariff(),
+                reserve_usd=0.02,
+            )
         )
         one = runner.run(tasks)
     directory.release()

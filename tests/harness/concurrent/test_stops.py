@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from jevexp.core.decision import Decision
-from jevexp.harness import SessionModel, StopReason, Tariff
+from jevexp.harness import ExpectedModel, StopReason, Tariff
 from tests.harness.concurrent.bench import LONG, YES, Bench, Gates, Provider, many
 from tests.support.tasks import answer, failure
 
@@ -85,7 +85,7 @@ def test_three_failures_in_a_row_stop_and_what_is_under_way_is_recorded(bench: B
 def test_another_model_stops(bench: Bench) -> None:
     other = answer({"no": 0.25, "yes": 0.75}, model="m-2")
     provider = Provider(lambda number: other if number == 7 else YES)
-    outcome = bench.run(provider, many(500), 4, session=SessionModel("m-1"))
+    outcome = bench.run(provider, many(500), 4, session=ExpectedModel("m-1"))
     assert outcome.stop is StopReason.IDENTITY_CHANGED
     assert outcome.attempted == len(provider.sent) < 500
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from jevexp.harness import PINNED_COMMIT
 from jevexp.harness.upstream.find import Location
 from jevexp.harness.upstream.package import Package, load
+from jevexp.settings import PINNED_COMMIT
 from tests.support.upstream import from_git, install
 
 

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from jevexp.core.record import Record
-from jevexp.harness import FileLedger, RunOutcome, Tariff
+from jevexp.harness import RunContext, RunOutcome, Tariff
 from jevexp.harness.upstream import Upstream
 from jevexp.harness.upstream.package import Package
+from jevexp.ledger import FileLedger
 from jevexp.store import RunDirectory
 from tests.harness.test_conformance import TASKS, FakeClock, Scripted
 
@@ -36,14 +37,18 @@ class Played:
         self.seen: list[Record] = []
         with FileLedger(directory / "ledger.jsonl", scenario["caps"]["cap_usd"]) as ledger:
             runner = harness.runner(
-                backend,
-                ledger,
-                evidence,
-                model="m-1",
-                tariff=Tariff(prices["input_per_m"], prices["output_per_m"], backend.cost_basis),
-                reserve_usd=scenario["caps"]["reserve_usd"],
-                session=None,
-                interrupts=None,
+                RunContext(
+                    backend,
+                    ledger,
+                    evidence,
+                    model="m-1",
+                    tariff=Tariff(
+                        prices["input_per_m"], prices["output_per_m"], backend.cost_basis
+                    ),
+                    reserve_usd=scenario["caps"]["reserve_usd"],
+                    expected=None,
+                    interrupts=None,
+                )
             )
             self.outcome: RunOutcome = runner.run(tasks, self.seen.append)
             self.charged = ledger.charged_usd

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from jevexp.errors import InputError
-from jevexp.harness import PINNED_COMMIT, make_harness
+from jevexp.harness import make_harness
 from jevexp.harness.upstream import find as find_module
 from jevexp.harness.upstream.find import find
-from jevexp.settings import Harness
+from jevexp.settings import PINNED_COMMIT, Harness
 from tests.support.compose import compose
 from tests.support.upstream import from_git, git, install, make_checkout
 

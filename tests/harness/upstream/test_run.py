@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jevexp.harness import PINNED_COMMIT
+from jevexp.settings import PINNED_COMMIT
 from tests.harness.test_conformance import approx
 from tests.harness.upstream import both
 from tests.support.cli import jevexp_process

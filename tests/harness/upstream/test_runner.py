@@ -10,12 +10,12 @@ import pytest
 
 from jevexp.core.decision import Decision
 from jevexp.errors import InputError
-from jevexp.harness import FileLedger, OwnRows, RunOutcome, SessionModel, StopReason, Tariff
+from jevexp.harness import ExpectedModel, RunContext, RunOutcome, StopReason, Tariff
 from jevexp.harness.interrupts import Interrupted, Interrupts
-from jevexp.harness.upstream.adapter import Adapter, PreparingAdapter
 from jevexp.harness.upstream.find import Location
 from jevexp.harness.upstream.package import Package
-from jevexp.harness.upstream.runner import UpstreamRunner
+from jevexp.harness.upstream.runner import Adapter, PreparingAdapter, UpstreamRunner
+from jevexp.ledger import FileLedger, OwnRows
 from jevexp.store import RunDirectory
 from tests.harness.test_conformance import REASONS, SCENARIOS, approx
 from tests.harness.upstream.scenarios import Played
@@ -39,21 +39,24 @@ class Run:
         self,
         backend: Provider,
         *,
-        session: SessionModel | None = None,
+        session: ExpectedModel | None = None,
         interrupts: Interrupts | None = None,
         tasks: Any = MINE,
         on_record: Callable[[Any], None] | None = None,
     ) -> RunOutcome:
         runner = UpstreamRunner(
             self._package,
-            backend,
+            RunContext(
+                backend,
+                self.ledger,
+                self.directory,
+                model="m-1",
+                tariff=Tariff(basis=backend.cost_basis),
+                reserve_usd=0.02,
+                expected=session,
+                interrupts=interrupts,
+            ),
             self.ledger,
-            self.directory,
-            model="m-1",
-            tariff=Tariff(basis=backend.cost_basis),
-            reserve_usd=0.02,
-            session=session,
-            interrupts=interrupts,
         )
         return runner.run(tasks, on_record)
 
@@ -126,12 +129,12 @@ def test_the_provider_gets_what_it_gets_from_our_own_runner(run: Run) -> None:
 
 def test_another_model_ends_the_run_with_its_record_kept(run: Run) -> None:
     provider = Provider(YES, answer({"no": 0.5, "yes": 0.5}, model="m-2", request={}))
-    assert run(provider, session=SessionModel("m-1")) == RunOutcome(2, StopReason.IDENTITY_CHANGED)
+    assert run(provider, session=ExpectedModel("m-1")) == RunOutcome(2, StopReason.IDENTITY_CHANGED)
     assert run.ids == ["t0", "t1"]
 
 
 def test_another_model_at_the_last_task_ends_the_run_as_well(run: Run) -> None:
-    outcome = run(Provider(YES), session=SessionModel("m-2"), tasks=MINE[:1])
+    outcome = run(Provider(YES), session=ExpectedModel("m-2"), tasks=MINE[:1])
     assert outcome == RunOutcome(1, StopReason.IDENTITY_CHANGED)
 
 

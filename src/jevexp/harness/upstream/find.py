@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 from jevexp.core.json import loads
 from jevexp.errors import InputError
-from jevexp.harness.pin import PINNED_COMMIT
 from jevexp.harness.upstream.git_objects import GitObjects
+from jevexp.settings import PINNED_COMMIT
 from jevexp.untrusted.writing import make_folders, write_new
 
 NAME = "jevbench"

@@ -3,21 +3,18 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from jevexp.backends.protocol import Backend
 from jevexp.core.json import dumps, loads
 from jevexp.core.record import Record
 from jevexp.core.summary import Summary
 from jevexp.core.task import Task
 from jevexp.errors import InputError
-from jevexp.harness.choose import Folder, Runs
-from jevexp.harness.interrupts import Interrupts
-from jevexp.harness.pin import PINNED_COMMIT
-from jevexp.harness.session import SessionModel
-from jevexp.harness.tariff import Tariff
+from jevexp.harness.runner import TaskRunner
+from jevexp.harness.steps import RunContext
 from jevexp.harness.upstream.find import find
 from jevexp.harness.upstream.package import Package, load
 from jevexp.harness.upstream.runner import UpstreamRunner, their_tasks
-from jevexp.ledger import FileLedger, Ledger
+from jevexp.ledger import FileLedger
+from jevexp.settings import PINNED_COMMIT
 
 
 def make_upstream(path: str | None) -> "Upstream":
@@ -48,36 +45,15 @@ class Upstream:
         """
         their_tasks(self._package, tasks)
 
-    def runner(
-        self,
-        backend: Backend,
-        ledger: Ledger,
-        folder: Folder,
-        *,
-        model: str,
-        tariff: Tariff,
-        reserve_usd: float,
-        session: SessionModel | None,
-        interrupts: Interrupts | None,
-    ) -> Runs:
+    def runner(self, run: RunContext) -> TaskRunner:
         """Its runner, around one of our backends.
 
         Raises:
             InputError: the ledger is not a file.
         """
-        if not isinstance(ledger, FileLedger):
+        if not isinstance(run.ledger, FileLedger):
             raise InputError("caps.ledger_url: the pinned harness keeps its ledger in a file")
-        return UpstreamRunner(
-            self._package,
-            backend,
-            ledger,
-            folder,
-            model=model,
-            tariff=tariff,
-            reserve_usd=reserve_usd,
-            session=session,
-            interrupts=interrupts,
-        )
+        return UpstreamRunner(self._package, run, run.ledger)
 
     def summarize(
         self, tasks: Sequence[Task], records: Iterable[Record], *, ledger_charged_usd: float | None

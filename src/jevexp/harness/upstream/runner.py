@@ -1,28 +1,24 @@
 """Runs tasks through the pinned harness's own Runner and Ledger."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
-from jevexp.backends.protocol import Backend, Prepares
-from jevexp.core.decision import Request
-from jevexp.core.json import loads
+from jevexp.backends.protocol import Backend, Estimates, Prepares
+from jevexp.core.decision import Decision, Request
+from jevexp.core.json import loads, representable
 from jevexp.core.record import Record
 from jevexp.core.task import Task
 from jevexp.errors import InputError
-from jevexp.harness.choose import Folder
-from jevexp.harness.interrupts import Interrupts
 from jevexp.harness.runner import RunOutcome
-from jevexp.harness.session import SessionModel
+from jevexp.harness.steps import RunContext, Tariff
 from jevexp.harness.stops import (
     MAX_FAILURES_IN_A_ROW,
     STOP_STATUSES,
     UNPROCESSABLE,
     StopReason,
 )
-from jevexp.harness.tariff import Tariff
-from jevexp.harness.upstream.adapter import Adapter, PreparingAdapter
 from jevexp.harness.upstream.package import Package
 from jevexp.ledger import FileLedger
 from jevexp.untrusted.files import opened, whole_lines
@@ -31,36 +27,100 @@ from jevexp.untrusted.files import opened, whole_lines
 RESULTS = "upstream/results.jsonl"
 
 
+class Adapter:
+    """Has the attributes that the harness reads, and hands everything to a backend.
+
+    `cost_basis` is there only where one is known, since the harness has its own word for that.
+    `asked` counts the tasks that were put to the backend.
+
+    Args:
+        backend: an open provider.
+        requests: what is asked for each task id; the harness's tasks hold gold labels as well.
+        tariff: prices in US dollars per million tokens.
+        result: the harness's DecisionResult.
+        next_task: called before each reservation; an exception from it ends the run.
+        waiting: entered while the provider is waited for.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        requests: Mapping[str, Request],
+        tariff: Tariff,
+        *,
+        result: Any,
+        next_task: Callable[[], None],
+        waiting: Callable[[], AbstractContextManager[None]],
+    ) -> None:
+        self.name = backend.name
+        self.price_input_per_m = tariff.input_per_m
+        self.price_output_per_m = tariff.output_per_m
+        if tariff.basis is not None:
+            self.cost_basis = tariff.basis
+        self.asked = 0
+        self._backend = backend
+        self._requests = requests
+        self._result = result
+        self._next_task = next_task
+        self._waiting = waiting
+
+    def reserve_estimate(self, task: Any) -> float | None:
+        """The backend's own estimate in US dollars, or None."""
+        self._next_task()
+        if not isinstance(self._backend, Estimates):
+            return None
+        return self._backend.reserve_estimate(self._requests[task.id])
+
+    def run(self, task: Any) -> Any:
+        """Ask once; an exception goes on to the harness, which keeps its class name only."""
+        self.asked += 1
+        with self._waiting():
+            decision = self._backend.decide(self._requests[task.id])
+        return self._result(
+            adapter=self.name,
+            ok=decision.ok,
+            probs=representable(decision.probs),
+            probs_source=decision.probs_source.value,
+            label=decision.label,
+            model=representable(decision.model),
+            status=decision.status_code,
+            error=decision.error,
+            usage=representable(decision.usage),
+            request_body=representable(decision.request),
+            raw=_raw(decision),
+        )
+
+
+class PreparingAdapter(Adapter):
+    """Of a backend that has work to do before the clock starts."""
+
+    def prepare(self, task: Any) -> None:
+        """Do that work; what goes wrong is not told, since the harness would print it."""
+        if isinstance(self._backend, Prepares):
+            with suppress(Exception), self._waiting():
+                self._backend.prepare(self._requests[task.id])
+
+
+def _raw(decision: Decision) -> Any:
+    """What came back, with `runtime` where the harness looks for it."""
+    raw = representable(decision.response)
+    if decision.runtime is not None and isinstance(raw, dict):
+        raw["runtime"] = representable(decision.runtime)
+    return raw
+
+
 class UpstreamRunner:
-    """The pinned harness over one provider; the arguments are those of our own `Runner`.
+    """The pinned harness over one provider.
 
     It writes its ledger rows, raw evidence and results itself. Each record that it has written is
     taken over into the run's results before the next task starts.
     """
 
-    def __init__(
-        self,
-        package: Package,
-        backend: Backend,
-        ledger: FileLedger,
-        folder: Folder,
-        *,
-        model: str,
-        tariff: Tariff,
-        reserve_usd: float,
-        session: SessionModel | None = None,
-        interrupts: Interrupts | None = None,
-    ) -> None:
+    def __init__(self, package: Package, run: RunContext, ledger: FileLedger) -> None:
         self._package = package
-        self._backend = backend
+        self._run = run
         self._ledger = ledger
-        self._folder = folder
-        self._model = model
-        self._tariff = tariff
-        self._reserve_usd = reserve_usd
-        self._session = session
-        self._interrupts = interrupts
-        self._written = _Lines(folder.path / RESULTS)
+        self._written = _Lines(run.files.path / RESULTS)
         self._records: list[Record] = []
 
     def run(
@@ -75,7 +135,7 @@ class UpstreamRunner:
         theirs = their_tasks(self._package, tasks)
         adapter = self._adapter(tasks, lambda: self._next_task(on_record))
         try:
-            self._runner(adapter).run_all(theirs, results_path=self._folder.path / RESULTS)
+            self._runner(adapter).run_all(theirs, results_path=self._run.files.path / RESULTS)
             self._take(on_record)
         except _IdentityChanged:
             return RunOutcome(len(self._records), StopReason.IDENTITY_CHANGED)
@@ -83,34 +143,34 @@ class UpstreamRunner:
 
     def _runner(self, adapter: Adapter) -> Any:
         package = self._package
-        if self._folder.path.resolve().is_relative_to(package.location.root):
+        if self._run.files.path.resolve().is_relative_to(package.location.root):
             raise InputError(
-                f"{self._folder.path}: the harness writes nothing into its own folder "
+                f"{self._run.files.path}: the harness writes nothing into its own folder "
                 f"{package.location.root}; set outputs=FOLDER"
             )
         ledger = package.Ledger(self._ledger.path, cap_usd=self._ledger.cap_usd)
         return package.Runner(
             adapter,
             _Adopted(ledger, self._ledger),
-            raw_dir=self._folder.raw,
-            default_reserve_usd=self._reserve_usd,
+            raw_dir=self._run.files.raw,
+            default_reserve_usd=self._run.reserve_usd,
         )
 
     def _adapter(self, tasks: Sequence[Task], next_task: Callable[[], None]) -> Adapter:
-        kind = PreparingAdapter if isinstance(self._backend, Prepares) else Adapter
+        kind = PreparingAdapter if isinstance(self._run.backend, Prepares) else Adapter
         return kind(
-            self._backend,
-            {task.id: Request.of(task, self._model) for task in tasks},
-            self._tariff,
+            self._run.backend,
+            {task.id: Request.of(task, self._run.model) for task in tasks},
+            self._run.tariff,
             result=self._package.DecisionResult,
             next_task=next_task,
-            waiting=self._waiting,
+            waiting=self._run.waiting,
         )
 
     def _next_task(self, on_record: Callable[[Record], None] | None) -> None:
         self._take(on_record)
-        if self._interrupts:
-            self._interrupts.check()
+        if self._run.interrupts:
+            self._run.interrupts.check()
 
     def _take(self, on_record: Callable[[Record], None] | None) -> None:
         """Take over the records that the harness has written since the last look."""
@@ -120,15 +180,12 @@ class UpstreamRunner:
                 # The harness copies whatever a provider's answer has under that name.
                 fields["runtime"] = None
             record = Record.model_validate(fields)
-            self._folder.append(record)
+            self._run.files.append(record)
             self._records.append(record)
             if on_record:
                 on_record(record)
-            if self._session is not None and not self._session.accepts(record):
+            if self._run.expected is not None and not self._run.expected.accepts(record):
                 raise _IdentityChanged
-
-    def _waiting(self) -> AbstractContextManager[None]:
-        return self._interrupts.asking() if self._interrupts else nullcontext()
 
     def _stop_reason(self, planned: int, asked: int) -> StopReason | None:
         """Which rule ended the run, by what it left behind; the harness only prints it."""

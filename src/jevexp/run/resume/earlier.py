@@ -8,7 +8,7 @@ from typing import Any
 from jevexp.core.json import loads
 from jevexp.core.record import Record
 from jevexp.errors import InputError
-from jevexp.harness import FileLedger, LedgerError
+from jevexp.ledger import FileLedger, LedgerError
 from jevexp.store import Manifest, RunDirectory, RunStatus
 from jevexp.store.adoption import AdoptedAnswer
 from jevexp.store.checksums import CHECKSUMS

@@ -9,7 +9,7 @@ from jevexp.backends.rereading import decision_of
 from jevexp.core.record import Record
 from jevexp.core.task import Task
 from jevexp.errors import InputError
-from jevexp.harness import Verdict, score
+from jevexp.harness import Score, score
 from jevexp.harness.scoring import said_null_before
 from jevexp.run.resume.earlier import Earlier
 from jevexp.store.adoption import AdoptedAnswer
@@ -63,15 +63,15 @@ def check_answer(answer: AdoptedAnswer, tasks: Mapping[str, Task]) -> None:
         raise InputError(f"resume: {_place(answer)}: scored again, {found[0]} is another")
 
 
-_SCORES = tuple(field.name for field in fields(Verdict))
+_SCORES = tuple(field.name for field in fields(Score))
 
 
 def _differs(name: str, task: Task, record: Record) -> bool:
     # The distribution as it was returned is what is scored; the response has no part in it.
-    verdict = score(task, decision_of(record, None))
-    if name == "correct" and said_null_before(task, verdict, record.correct):
+    given = score(task, decision_of(record, None))
+    if name == "correct" and said_null_before(task, given, record.correct):
         return False
-    return bool(getattr(verdict, name) != getattr(record, name))
+    return bool(getattr(given, name) != getattr(record, name))
 
 
 def _place(answer: AdoptedAnswer) -> str:

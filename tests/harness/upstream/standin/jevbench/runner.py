@@ -9,8 +9,8 @@ from typing import Any
 
 from jevexp.core import task as ours
 from jevexp.core.decision import Decision, ProbsSource
+from jevexp.harness import Tariff
 from jevexp.harness.scoring import score
-from jevexp.harness.tariff import Tariff
 
 from .adapters.base import DecisionResult
 from .budget import BudgetExceeded, Ledger

@@ -1,46 +1,18 @@
 """Which implementation of the benchmark's protocol runs the tasks: ours, or the pinned one."""
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
-from jevexp.backends.protocol import Backend
 from jevexp.core.record import Record
 from jevexp.core.summary import Summary
 from jevexp.core.task import Task
 from jevexp.errors import InputError
 from jevexp.harness.concurrent import ConcurrentRunner
-from jevexp.harness.concurrent.in_order import OrderedEvidence
-from jevexp.harness.interrupts import Interrupts
-from jevexp.harness.pin import PINNED_COMMIT
-from jevexp.harness.runner import Runner, RunOutcome
-from jevexp.harness.session import SessionModel
+from jevexp.harness.runner import Runner, TaskRunner
+from jevexp.harness.steps import RunContext
 from jevexp.harness.summary import summarize
-from jevexp.harness.tariff import Tariff
-from jevexp.ledger import Ledger
+from jevexp.settings import PINNED_COMMIT
 from jevexp.settings import Harness as HarnessSettings
-
-
-class Folder(OrderedEvidence, Protocol):
-    """Where a run's evidence is, for a harness that writes files of its own."""
-
-    @property
-    def path(self) -> Path:
-        """The run's directory."""
-
-    @property
-    def raw(self) -> Path:
-        """The folder of raw evidence inside it."""
-
-
-class Runs(Protocol):
-    """Puts tasks to a provider."""
-
-    def run(
-        self, tasks: Sequence[Task], on_record: Callable[[Record], None] | None = None
-    ) -> RunOutcome:
-        """Attempt the tasks in order until the last one or a stop rule."""
 
 
 class Harness(Protocol):
@@ -56,19 +28,8 @@ class Harness(Protocol):
             InputError: it refuses one; names that.
         """
 
-    def runner(
-        self,
-        backend: Backend,
-        ledger: Ledger,
-        folder: Folder,
-        *,
-        model: str,
-        tariff: Tariff,
-        reserve_usd: float,
-        session: SessionModel | None,
-        interrupts: Interrupts | None,
-    ) -> Runs:
-        """A runner over an open provider; the arguments are those of `Runner`."""
+    def runner(self, run: RunContext) -> TaskRunner:
+        """A runner over an open provider."""
 
     def summarize(
         self, tasks: Sequence[Task], records: Iterable[Record], *, ledger_charged_usd: float | None
@@ -111,34 +72,11 @@ class Native:
     def check(self, tasks: Sequence[Task]) -> None:
         """A task that was loaded is one."""
 
-    def runner(
-        self,
-        backend: Backend,
-        ledger: Ledger,
-        folder: Folder,
-        *,
-        model: str,
-        tariff: Tariff,
-        reserve_usd: float,
-        session: SessionModel | None,
-        interrupts: Interrupts | None,
-    ) -> Runs:
+    def runner(self, run: RunContext) -> TaskRunner:
         """Our runner, which follows the protocol to the letter at a concurrency of 1."""
-        make = (
-            Runner
-            if self._concurrency == 1
-            else partial(ConcurrentRunner, concurrency=self._concurrency)
-        )
-        return make(
-            backend,
-            ledger,
-            folder,
-            model=model,
-            tariff=tariff,
-            reserve_usd=reserve_usd,
-            session=session,
-            interrupts=interrupts,
-        )
+        if self._concurrency == 1:
+            return Runner(run)
+        return ConcurrentRunner(run, concurrency=self._concurrency)
 
     def summarize(
         self, tasks: Sequence[Task], records: Iterable[Record], *, ledger_charged_usd: float | None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from jevexp.core.record import Record
 from jevexp.core.task import Task
-from jevexp.harness.attempt import Answered, Attempts, Reserved
+from jevexp.harness.steps import Answered, Reserved, TaskSteps
 from jevexp.harness.stops import STOP_STATUSES
 from jevexp.ledger import CapReached, LedgerUnavailable, Overcharged
 
@@ -21,14 +21,14 @@ _AHEAD = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class Completed:
     """What came of the task at a place of the dataset; an overcharged one has no record."""
 
     place: int
     record: Record | None
 
 
-class Crew:
+class WorkerPool:
     """Asks with at most `concurrency` requests under way.
 
     There are twice as many threads: while one half waits for the provider, the other half writes
@@ -36,7 +36,7 @@ class Crew:
     Everything that decides about order happens under one condition; requests and disk do not.
 
     Args:
-        attempts: the steps of a task.
+        steps: of a task.
         tasks: in dataset order.
         concurrency: how many requests may be under way.
         interrupted: whether a signal has arrived, after which nothing new is sent.
@@ -44,18 +44,18 @@ class Crew:
 
     def __init__(
         self,
-        attempts: Attempts,
+        steps: TaskSteps,
         tasks: Iterable[Task],
         concurrency: int,
         interrupted: Callable[[], bool],
     ) -> None:
-        self._attempts = attempts
+        self._steps = steps
         self._tasks = iter(tasks)
         self._concurrency = concurrency
         self._interrupted = interrupted
-        self._arrived: deque[Arrival] = deque()
-        # Rung after each arrival, and when the last thread ends. The answers themselves are not in
-        # it: a signal may break off the wait after something was taken out.
+        self._completed: deque[Completed] = deque()
+        # Rung after each answer, and when the last thread ends. The answers are not in it: a signal
+        # may break off the wait after something was taken out.
         self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
         # Held while a task is taken and reserved for, so that reservations are in order as well.
         self._taking = threading.Lock()
@@ -74,15 +74,15 @@ class Crew:
             # A request that was broken off must not keep the process from ending.
             threading.Thread(target=self._work, name=f"asking-{number}", daemon=True).start()
 
-    def arrivals(self, waiting: Callable[[], AbstractContextManager[None]]) -> list[Arrival]:
+    def wait(self, waiting: Callable[[], AbstractContextManager[None]]) -> list[Completed]:
         """Wait for answers; those that are there, or none when no more will come."""
         while True:
             with waiting():
                 self._bell.get()
             # In this order: the last thread leaves its answer before it ends.
             ended = not self._working
-            if (found := self._fetch()) or ended:
-                return found
+            if (completed := self._fetch()) or ended:
+                return completed
 
     def placed(self, count: int) -> None:
         """Say how many places, from the first one on, are in the results."""
@@ -96,7 +96,7 @@ class Crew:
             self._no_more = True
             self._changed.notify_all()
 
-    def abandon(self) -> list[Arrival]:
+    def abandon(self) -> list[Completed]:
         """Break off: what is not answered yet stays so. The answers that were not fetched yet."""
         with self._changed:
             self._no_more = self._abandoned = True
@@ -105,8 +105,8 @@ class Crew:
             self._changed.wait_for(lambda: not self._at_the_disk)
         return self._fetch()
 
-    def _fetch(self) -> list[Arrival]:
-        return [self._arrived.popleft() for _ in range(len(self._arrived))]
+    def _fetch(self) -> list[Completed]:
+        return [self._completed.popleft() for _ in range(len(self._completed))]
 
     # Each thread
 
@@ -148,7 +148,7 @@ class Crew:
             settled = self._settled
             try:
                 with self._disk():
-                    reserved = self._attempts.reserve(task)
+                    reserved = self._steps.reserve(task)
                     self._reserved += 1
                     return reserved
             except CapReached:
@@ -173,10 +173,10 @@ class Crew:
         if not self._may_send(place):
             self.left_some = True
             with self._disk(), self._settling():
-                self._attempts.release(reserved)
+                self._steps.release(reserved)
             return
         try:
-            answered = self._attempts.ask(reserved)
+            answered = self._steps.ask(reserved)
         finally:
             with self._changed:
                 self._under_way -= 1
@@ -185,7 +185,7 @@ class Crew:
             # Whatever the tasks before it come to, the run ends here at the latest.
             self.send_no_more()
         with self._disk():
-            self._arrived.append(Arrival(place, self._keep(answered)))
+            self._completed.append(Completed(place, self._keep(answered)))
             self._bell.put(None)
 
     def _may_send(self, place: int) -> bool:
@@ -204,7 +204,7 @@ class Crew:
     def _keep(self, answered: Answered) -> Record | None:
         try:
             with self._settling():
-                return self._attempts.keep(answered)
+                return self._steps.keep(answered)
         except Overcharged:
             self.send_no_more()
             return None
