@@ -131,6 +131,7 @@ def tiny_run(gguf: Path, place: Path, *overrides: str, **environment: str) -> di
         "caps=smoke",
         UNTRACKED,
         "backend=llama_cpp",
+        "backend.server.threads=1",
         "model=unclaimed",
         "model.alias=tiny",
         f"backend.server.gguf={gguf}",
@@ -149,7 +150,7 @@ def test_what_is_served_decides_the_fingerprint_and_where_it_is_served_does_not(
         found: str = tiny_run(tiny_gguf, workplace / folder, *overrides)["fingerprint"]["value"]
         return found
 
-    first, again = fingerprint("first"), fingerprint("again", "backend.server.threads=1")
+    first, again = fingerprint("first"), fingerprint("again", "backend.server.threads=2")
     context = fingerprint("context", "backend.server.context=2048")
     cache = fingerprint("cache", "backend.server.cache_type_k=q8_0")
 

@@ -24,7 +24,8 @@ _MEASURED = {"ts", "latency_s", "prepare_s", "runtime", "raw_sha256"}
 def command(request: pytest.FixtureRequest) -> Sequence[str]:
     """The demo tasks on a server that is started for them."""
     limit = f"caps.limit={EXTENT[request.param][0]}"
-    common = ("dataset=demo", "backend=llama_cpp", "tracking=none", "pricing=local", limit)
+    server = ("backend=llama_cpp", "backend.server.threads=1")
+    common = ("dataset=demo", *server, "tracking=none", "pricing=local", limit)
     if request.param == "gemma":
         # For what it needs and this machine may lack.
         request.getfixturevalue("gemma")

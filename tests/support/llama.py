@@ -11,8 +11,8 @@ from jevexp.settings import LlamaCppBackend, ModelIdentity
 STATE = "The parcel came a week late, and the box was crushed."
 
 
-def backend_settings(*, request_timeout_s: float = 30.0, **server: Any) -> LlamaCppBackend:
-    """The settings of conf/backend/llama_cpp.yaml, with changes to the server."""
+def backend_settings(*, request_timeout_s: float = 120.0, **server: Any) -> LlamaCppBackend:
+    """The settings of conf/backend/llama_cpp.yaml, with changes to the server and its patience."""
     return LlamaCppBackend.model_validate(
         {
             "kind": "llama_cpp",
@@ -22,7 +22,8 @@ def backend_settings(*, request_timeout_s: float = 30.0, **server: Any) -> Llama
                 "gguf": None,
                 "key_env": None,
                 "context": 4096,
-                "threads": None,
+                # The tests' processes share the cores; threads that wait for each other lose them.
+                "threads": 1,
                 "slots": 1,
                 "cache_type_k": "f16",
                 "cache_type_v": "f16",
