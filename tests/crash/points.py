@@ -15,7 +15,7 @@ from jevexp.core.json import dumps
 from jevexp.ledger import FileLedger, own, rows
 from jevexp.ledger import file as ledger_file
 from jevexp.run import running
-from jevexp.store import RunDirectory, directory, records
+from jevexp.store import RunDirectory
 from jevexp.store.records import Pending
 from jevexp.tracking.tracker import MlflowTracker
 from jevexp.untrusted import writing
@@ -72,7 +72,7 @@ def after(owner: Any, name: str, count: Count) -> None:
 
 def inside_file(name_part: str, count: Count) -> None:
     """Kill in the middle of a write to a file whose name holds `name_part`."""
-    original = writing.write_durably
+    original = writing.write_all
 
     def torn(file: FileIO, data: bytes) -> None:
         if data and name_part in str(file.name) and count.is_last():
@@ -80,8 +80,8 @@ def inside_file(name_part: str, count: Count) -> None:
             die()
         original(file, data)
 
-    for module in (writing, directory, records):
-        setattr(module, "write_durably", torn)  # noqa: B010  mypy
+    # Where durable writes and replacements look it up; copies that are not forced to disk do not.
+    setattr(writing, "write_all", torn)  # noqa: B010  mypy
 
 
 def inside_row(event: str, count: Count) -> None:

@@ -45,6 +45,7 @@ class RunDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._folder: Folder | None = None
         self._results: FileIO | None = None
         self._early = EarlyRecords(path / EARLY)
         self._pending = Pending(path)
@@ -70,21 +71,30 @@ class RunDirectory:
             )
         directory = cls(path)
         try:
-            with Folder.open(path) as folder:
-                folder.make_private()
-                # Exclusive: of two runs that chose one directory, exactly one goes on.
-                folder.make(RAW)
-                directory._results = folder.create(RESULTS)
-            directory._pending.create()
+            directory._claim()
         except FileExistsError as error:
             raise InputError(
                 f"{path}: another run has just taken it; every run needs a fresh directory"
             ) from error
         except RefusedPath as error:
             raise InputError(f"{error.filename}: {error.strerror}") from error
-        directory._lock.hold(directory._results)
-        sync_directory(path)
         return directory
+
+    def _claim(self) -> None:
+        folder = Folder.open(self.path)
+        try:
+            folder.make_private()
+            # Exclusive: of two runs that chose one directory, exactly one goes on.
+            folder.make(RAW)
+            self._results = folder.create(RESULTS)
+            self._pending.create()
+            self._lock.hold(self._results)
+            folder.sync()
+        except BaseException:
+            folder.close()
+            raise
+        # Stays open: where no handle is left, the last manifest needs only the one of its file.
+        self._folder = folder
 
     @property
     def in_use(self) -> bool:
@@ -246,6 +256,9 @@ class RunDirectory:
         """Close what is open, and let others see that nobody writes here any more."""
         self.close()
         self._lock.release()
+        if self._folder is not None:
+            self._folder.close()
+            self._folder = None
 
     def seal(self) -> None:
         """Write the checksums of every file, in the format of `sha256sum -c`. Comes last.
@@ -255,7 +268,7 @@ class RunDirectory:
         """
         if (self.path / CHECKSUMS).exists():
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), self.path / CHECKSUMS)
-        replace(self.path / CHECKSUMS, checksum_lines(self.path))
+        self._replace(CHECKSUMS, checksum_lines(self.path))
 
     def _write(self, records: Sequence[Record]) -> None:
         if self._results is None:
@@ -263,4 +276,10 @@ class RunDirectory:
         write_durably(self._results, lines(records))
 
     def _write_json(self, name: str, value: dict[str, Any]) -> None:
-        replace(self.path / name, dumps(value, indent=2).encode() + b"\n")
+        self._replace(name, dumps(value, indent=2).encode() + b"\n")
+
+    def _replace(self, name: str, data: bytes) -> None:
+        if self._folder is None:
+            replace(self.path / name, data)
+        else:
+            self._folder.replace(name, data)
