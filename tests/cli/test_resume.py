@@ -10,12 +10,9 @@ from typing import Any
 import pytest
 
 from jevexp.cli.main import main
-from jevexp.cli.resumed_settings import resumed_settings
-from jevexp.errors import InputError
 from tests.crash.child import Kill, start
 from tests.crash.faults import at_call
 from tests.support.cli import jevexp, only_run
-from tests.support.compose import compose
 
 DEMO = ("dataset=demo", "tracking=none", "caps.limit=6")
 
@@ -139,87 +136,3 @@ def interrupt(workplace: Path, command: Sequence[str], *, nth: int) -> None:
 
 def rows(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-# What may change
-
-
-@pytest.fixture(scope="module")
-def config() -> dict[str, Any]:
-    return compose("dataset=demo", "backend=llama_cpp", "caps.limit=6").resolved()
-
-
-@pytest.mark.parametrize(
-    ("override", "group", "field", "value"),
-    [
-        ("caps.cap_usd=3", "caps", "cap_usd", 3.0),
-        ("caps=shared", "caps", "limit", 6),
-        ("tracking=none", "tracking", "kind", "none"),
-        ("backend.request_timeout_s=7", "backend", "request_timeout_s", 7.0),
-        ("dataset.path='a=b, c.jsonl'", "dataset", "path", "a=b, c.jsonl"),
-    ],
-)
-def test_what_is_not_measured_may_change(
-    config: dict[str, Any], override: str, group: str, field: str, value: Any
-) -> None:
-    settings, hydra = resumed_settings(config, [override, "hydra.run.dir=there"])
-    assert settings.resolved()[group][field] == value
-    assert settings.resolved() == config | {group: settings.resolved()[group]}
-    assert hydra == ["hydra.run.dir=there"]
-
-
-@pytest.mark.parametrize(
-    "override",
-    [
-        "caps.limit=5",
-        "backend=fake",
-        "backend.readout.bias=13",
-        "backend.server.context=512",
-        "model.alias=x",
-        "dataset=easy",
-        "identity=record",
-        "runner.concurrency=1",
-        "pricing=local",
-        "harness=upstream",
-    ],
-)
-def test_what_is_measured_may_not(config: dict[str, Any], override: str) -> None:
-    with pytest.raises(InputError) as caught:
-        resumed_settings(config, [override])
-    assert str(caught.value).startswith(f"resume: {override.partition('=')[0]}: a resumed run")
-
-
-@pytest.mark.parametrize(
-    ("override", "reason"),
-    [
-        ("backend.timeout_s=3", "the run's configuration has no such field"),
-        ("caps.cap_usd=-1", "caps.cap_usd: "),
-        ("caps.cap_usd=1,2", "only FIELD=VALUE changes a resumed run"),
-        ("~caps.reason", "only FIELD=VALUE changes a resumed run"),
-        ("caps.reason=${nothing.there}", "resume: caps.reason: "),
-        ("caps=nothing", "no such option"),
-        ("caps", "not an override"),
-    ],
-)
-def test_a_change_that_is_none_is_one_line(
-    config: dict[str, Any], override: str, reason: str
-) -> None:
-    with pytest.raises(InputError) as caught:
-        resumed_settings(config, [override])
-    assert reason in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_a_program_that_a_run_names_is_repeated_by_whoever_trusts_it() -> None:
-    config = compose(
-        "dataset=demo", "backend=sparrow", "model=sparrow_nano", "caps.limit=6"
-    ).resolved()
-    with pytest.raises(
-        InputError, match=r"backend\.server\.command: the run's configuration names"
-    ):
-        resumed_settings(config, [])
-    words = ",".join(f"'{word}'" for word in config["backend"]["server"]["command"])
-    settings, _ = resumed_settings(config, [f"backend.server.command=[{words}]"])
-    assert settings.resolved() == config
-    with pytest.raises(InputError, match=r"backend\.server\.command: a resumed run"):
-        resumed_settings(config, ["backend.server.command=[other,'{port}']"])

@@ -35,9 +35,10 @@ class Member:
         """Begin, or go on with the last session that became a run."""
         runs = [path for path in self.sessions if (path / MANIFEST).exists()]
         self.sessions.append(Path(f"run-{self.number}-{len(self.sessions)}"))
-        command = [f"resume={runs[-1]}"] if runs else [*DEMO, f"caps.ledger={LEDGER}"]
+        command = [f"resume={runs[-1]}"] if runs else [*DEMO]
+        common = [f"caps.ledger={LEDGER}", "tracking=none"]
         where = f"hydra.run.dir={self.sessions[-1]}"
-        return start([*command, "tracking=none", where], self.log.path, kill)
+        return start([*command, *common, where], self.log.path, kill)
 
 
 def fleet(folder: Path, random_: random.Random, choices: list[Kill], tally: Tally) -> None:

@@ -49,7 +49,8 @@ def test_the_union_equals_an_uninterrupted_run(
     assert status == -9, Path("log.out").read_text()
     assert verify_run(killed).state is State.INCOMPLETE
     assert len(records(killed)) == killed_at - 1
-    assert main([f"resume={killed}", f"hydra.run.dir={again}"]) == 0
+    repeated = [word for word in command if word.startswith("backend.server.gguf=")]
+    assert main([f"resume={killed}", *repeated, f"hydra.run.dir={again}"]) == 0
 
     assert [fixed(one) for one in records(again)] == [fixed(one) for one in records(whole)]
     assert records(again)[: killed_at - 1] == records(killed)

@@ -4,13 +4,15 @@ import shlex
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
 from jevexp.cli import tables
 from jevexp.cli.identity_view import identity_table, run_lines
-from jevexp.cli.sweep_file import SWEEP_FILE
+from jevexp.cli.resumed_settings import resume_command
+from jevexp.cli.sweep_file import SWEEP_FILE, read_sweep_file
 from jevexp.core.identity import ClaimStatus
 from jevexp.errors import InputError
 from jevexp.harness.groups import percentile
@@ -66,7 +68,7 @@ def report_run(console: Console, path: Path) -> int:
         console.print(Text(f"  {fault}"))
     _print_place(console, "run", path)
     if manifest.counts.answered < manifest.counts.requested:
-        console.print(Text(f"go on with it: jevexp resume={shlex.quote(str(path))}"))
+        _print_resume(console, path, [manifest.config.resolved])
     return 1 if manifest.exit_status is None else manifest.exit_status
 
 
@@ -107,7 +109,7 @@ def report_sweep(console: Console, path: Path, planned: int, elsewhere: Sequence
         console.print(Text(f"{never} never began", style="red"))
     _print_place(console, "sweep", path)
     if (killed or never > 0) and (path / SWEEP_FILE).exists():
-        console.print(Text(f"go on with it: jevexp resume={shlex.quote(str(path))}"))
+        _print_resume(console, path, [run.config for run in read_sweep_file(path).runs])
     return 0 if complete == planned else 1
 
 
@@ -149,6 +151,12 @@ def _failures(directory: RunDirectory) -> list[str]:
     shown = [f"{count} × {fault}" for fault, count in faults.most_common(_MOST_FAULTS)]
     rest = len(faults) - len(shown)
     return [*shown, f"and {rest} more kinds of failure"] if rest else shown
+
+
+def _print_resume(console: Console, path: Path, configs: Sequence[dict[str, Any]]) -> None:
+    # Where a value fits on no command line, that command says which.
+    command = resume_command(path, configs) or f"jevexp resume={shlex.quote(str(path))}"
+    console.print(Text(f"go on with it: {command}"))
 
 
 def _print_place(console: Console, what: str, path: Path) -> None:

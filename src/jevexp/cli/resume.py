@@ -49,7 +49,7 @@ def resume_run(path: Path, overrides: list[str]) -> int:
         InputError: it cannot be resumed.
     """
     earlier = read_earlier(path)
-    settings, hydra = resumed_settings(earlier.manifest.config.resolved, overrides)
+    (settings,), hydra = resumed_settings(path, [earlier.manifest.config.resolved], overrides)
     directory = compose_directory(settings, hydra)
     check_paths(directory, settings)
     plan = adopt(earlier, experiment.plan(settings))

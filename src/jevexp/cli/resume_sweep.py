@@ -50,13 +50,13 @@ def resume_sweep(path: Path, given: str, overrides: list[str]) -> int:
         InputError: it cannot be resumed.
     """
     earlier = read_sweep_file(path)
+    settings, hydra = resumed_settings(path, [run.config for run in earlier.runs], overrides)
     found = _Found(path)
     charged_usd = earlier.charged_usd + charged_in(path / LEDGER)
-    hydra: list[str] = []
-    runs = []
-    for number, planned in enumerate(earlier.runs):
-        settings, hydra = resumed_settings(planned.config, overrides)
-        runs.append(_planned(number, planned, settings, found, charged_usd))
+    runs = [
+        _planned(number, planned, settings[number], found, charged_usd)
+        for number, planned in enumerate(earlier.runs)
+    ]
     to_perform = [run for run in runs if run.plan]
     if not to_perform:
         raise InputError(f"resume: {path}: all its runs have ended; there is nothing left to ask")

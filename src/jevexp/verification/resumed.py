@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from jevexp.core.json import loads
 from jevexp.store import RunStatus
@@ -23,7 +22,7 @@ def check_resumed(context: VerificationContext) -> Check:
     check = Check("resumed", "every adopted record is the earlier run's, byte for byte")
     with check.guarded(MANIFEST):
         section = context.resumed
-        earlier = _earlier(context, section)
+        earlier = earlier_run(context.root, section["path"], section["manifest_sha256"])
         if earlier is None:
             check.skip(f"the earlier run {section['run']} is not here")
             return check
@@ -52,11 +51,15 @@ def check_resumed(context: VerificationContext) -> Check:
     return check
 
 
-def _earlier(context: VerificationContext, section: dict[str, Any]) -> Path | None:
-    """The earlier run: where it was, or beside this one; known by its manifest."""
-    for path in (Path(section["path"]), context.root.resolve().parent / Path(section["path"]).name):
+def earlier_run(run: Path, was_at: str, manifest_sha256: str) -> Path | None:
+    """The run that another one resumed: where it was, or beside that one; None: not here.
+
+    It is known by its manifest. So no chain of runs leads in a circle: a manifest would have to
+    hold a hash that it is part of.
+    """
+    for path in (Path(was_at), run.resolve().parent / Path(was_at).name):
         try:
-            if _sha256(path / MANIFEST) == section["manifest_sha256"]:
+            if _sha256(path / MANIFEST) == manifest_sha256:
                 return path
         except (OSError, ValueError):
             continue

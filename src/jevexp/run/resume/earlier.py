@@ -13,9 +13,13 @@ from jevexp.store import Manifest, RunDirectory, RunStatus
 from jevexp.store.adoption import AdoptedAnswer
 from jevexp.store.checksums import CHECKSUMS
 from jevexp.store.directory import LEDGER, RESULTS
+from jevexp.store.manifest import Resumed
 from jevexp.untrusted.files import opened, whole_lines
+from jevexp.verification.resumed import earlier_run
 
 _UPSTREAM = Path("upstream") / RESULTS
+# Far more than anybody starts in vain.
+_MOST_BEFORE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,21 +149,47 @@ def read_earlier(path: Path, *, ended: bool = False) -> Earlier:
         ended: whether a complete run is read as well.
 
     Raises:
-        InputError: it is no run, it is complete, it was refused, or it is still being written.
+        InputError: it is no run, it is complete, it was refused, it is still being written, or the
+            runs before it are not there, or too many.
     """
-    directory = RunDirectory(path)
     if not path.is_dir():
         raise InputError(f"resume: {path}: no such folder; give a run's directory, or a sweep's")
-    manifest = directory.read_manifest()
-    if directory.in_use:
-        raise InputError(f"resume: {path}: a process is still writing it; wait, or stop that first")
-    if manifest.status is RunStatus.REFUSED:
-        if manifest.resumed:
-            return read_earlier(Path(manifest.resumed.path), ended=ended)
-        raise InputError(f"resume: {path}: was refused and asked nothing; run it again instead")
-    if not ended and manifest.status is RunStatus.COMPLETE and (path / CHECKSUMS).exists():
-        raise InputError(f"resume: {path}: is complete; there is nothing left to ask")
-    earlier = Earlier(directory, manifest)
-    if manifest.resumed and not earlier.took_over(manifest.resumed.adopted):
-        return read_earlier(Path(manifest.resumed.path), ended=ended)
-    return earlier
+    given = path
+    for _ in range(_MOST_BEFORE):
+        directory = RunDirectory(path)
+        manifest = directory.read_manifest()
+        if directory.in_use:
+            raise InputError(
+                f"resume: {path}: a process is still writing it; wait, or stop that first"
+            )
+        if manifest.status is RunStatus.REFUSED:
+            if manifest.resumed is None:
+                raise InputError(
+                    f"resume: {path}: was refused and asked nothing; run it again instead"
+                )
+        else:
+            if not ended and manifest.status is RunStatus.COMPLETE and (path / CHECKSUMS).exists():
+                raise InputError(f"resume: {path}: is complete; there is nothing left to ask")
+            earlier = Earlier(directory, manifest)
+            if manifest.resumed is None or earlier.took_over(manifest.resumed.adopted):
+                return earlier
+        path = _before(path, manifest.resumed)
+    raise InputError(
+        f"resume: {given}: more than {_MOST_BEFORE} runs before it that each asked nothing; name "
+        "the one that holds the answers"
+    )
+
+
+def _before(path: Path, resumed: Resumed) -> Path:
+    """The run that was to be gone on with.
+
+    Raises:
+        InputError: it is not here, or is another one now.
+    """
+    before = earlier_run(path, resumed.path, resumed.manifest_sha256)
+    if before is None:
+        raise InputError(
+            f"resume: {path}: asked nothing itself, and the run that it goes on with is not at "
+            f"{resumed.path} as it was; put that back there, or beside this one"
+        )
+    return before
