@@ -1,10 +1,7 @@
 """A run that was killed, stopped or is still at work: what is there is checked, and no more."""
 
-import os
 import shutil
 import signal
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,52 +9,12 @@ import pytest
 from jevexp.store.checksums import CHECKSUMS
 from jevexp.store.directory import LEDGER, MANIFEST, RESULTS, SUMMARY
 from jevexp.verification import Result, State, verify_run
-from tests.support.cli import jevexp, only_run, start
+from tests.support.cli import jevexp, only_run
 from tests.support.forgery import edit, lines, raw_file, reseal, write_lines
+from tests.verification.conftest import stopped
 from tests.verification.test_run import complaints
 
-SLOW = ("dataset=demo", "backend=fake", "backend.latency_s=0.1", "tracking=none")
 KILLED = "its process was killed before it could say how the run ended"
-
-
-def stopped(place: Path, signum: int, *, meanwhile: Callable[[Path], None] | None = None) -> Path:
-    """A run that got a signal once three tasks were done."""
-    process = start(*SLOW, cwd=place)
-    try:
-        deadline = time.monotonic() + 60
-        while not any(
-            path.read_bytes().count(b"\n") >= 3
-            for path in place.glob("outputs/20*/*/results.jsonl")
-        ):
-            assert time.monotonic() < deadline, "no three records within a minute"
-            time.sleep(0.02)
-        run = only_run(place / "outputs")
-        if meanwhile:
-            meanwhile(run)
-        os.kill(process.pid, signum)
-        process.communicate(timeout=60)
-    finally:
-        process.kill()
-    return run
-
-
-@pytest.fixture(scope="module")
-def killed_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What SIGKILL leaves in the middle of a run; not to be changed."""
-
-    def look(run: Path) -> None:
-        report = verify_run(run)
-        assert complaints(report) == []
-        assert report.incomplete == "a process is still writing it"
-        assert {check.result for check in report.checks} == {Result.NOT_CHECKED}
-
-    return stopped(tmp_path_factory.mktemp("killed"), signal.SIGKILL, meanwhile=look)
-
-
-@pytest.fixture
-def killed(killed_run: Path, tmp_path: Path) -> Path:
-    """A copy of it, to be changed."""
-    return Path(shutil.copytree(killed_run, tmp_path / killed_run.name))
 
 
 def test_a_killed_run_is_incomplete_with_the_reason(killed: Path) -> None:

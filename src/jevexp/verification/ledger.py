@@ -42,9 +42,9 @@ class Costs:
         self._own = context.foreign_amounts
         self._reserve_usd = caps["reserve_usd"]
 
-    def look(self, record: Record, line: int, *, adopted: bool) -> None:
+    def look(self, record: Record, file: str, line: int | None, *, adopted: bool) -> None:
         """Price one record again; an adopted one was reserved for under the earlier run's caps."""
-        with self.check.guarded(RESULTS, line=line):
+        with self.check.guarded(file, line=line):
             self.check.count += 1
             basis = record.cost_basis if self._own else self._basis
             if self._own and basis == "derived_usage_times_tariff":
@@ -70,7 +70,7 @@ class Costs:
                 found = getattr(record, field)
                 if not same(found, value):
                     message = f"{field}: {shown(found)}, computed {shown(value)}"
-                    self.check.fail(RESULTS, message, line=line)
+                    self.check.fail(file, message, line=line)
 
 
 @dataclass(slots=True)
@@ -237,7 +237,7 @@ def _check_records(
             check.fail(RESULTS, message, line=line)
     if [task_id for task_id in rows.by_task if task_id in records] != list(records):
         check.fail(LEDGER, "the reservations are in another order than the records")
-    missing = [one for one in rows.by_task if one not in records and one not in early]
+    missing = [task for task in rows.by_task if task not in records and task not in early]
     rows.cut_off = _explained(context, rows, missing)
     for task_id in missing:
         if task_id not in rows.cut_off:

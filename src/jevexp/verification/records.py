@@ -9,7 +9,7 @@ from jevexp.core.json import loads
 from jevexp.core.record import Record
 from jevexp.core.task import Task
 from jevexp.store import RunDirectory
-from jevexp.store.directory import EARLY, RAW, RESULTS
+from jevexp.store.directory import EARLY, LEDGER, RAW, RESULTS
 from jevexp.store.records import PENDING, raw_name
 from jevexp.untrusted.files import TooLong, numbered_lines, opened, read_document
 from jevexp.verification.check import Check
@@ -53,13 +53,17 @@ class RecordPass:
         with self._order.guarded(RESULTS):
             for line, record in self._read():
                 self._look(line, record)
-        early = self._early()
+        early = self._look_at_early()
+        held = self._look_at_held()
         asked = {
             task_id: (self.lines[task_id], record)
             for task_id, record in self.records.items()
             if task_id not in self._context.adopted
         }
         ledger, rows = check_ledger(self._context, asked, early)
+        for task_id in sorted(early | held):
+            if rows and task_id not in rows.by_task and task_id not in self._context.adopted:
+                ledger.fail(LEDGER, f"task {task_id!r} has an answer and no reservation")
         self._check_gaps(rows)
         self._check_unclaimed(rows, early)
         here = self._context.tasks is not None
@@ -106,11 +110,11 @@ class RecordPass:
             self._order.fail(RESULTS, f"task {record.task_id!r} has a second record", line=line)
             return
         task = self._task(line, record)
-        self._look_at_raw(line, record, task)
+        self._look_at_raw(record, task, RESULTS, line)
         adopted = record.task_id in context.adopted
         if not adopted:
             self._stops.look(record, line)
-        self._costs.look(record, line, adopted=adopted)
+        self._costs.look(record, RESULTS, line, adopted=adopted)
         if task is None and context.tasks is not None:
             return
         probs = record.probs if task and set(record.probs or ()) == set(task.labels) else None
@@ -138,30 +142,43 @@ class RecordPass:
             self._skipped = []
         return tasks[place]
 
-    def _look_at_raw(self, line: int, record: Record, task: Task | None) -> None:
+    def _look_at_raw(self, record: Record, task: Task | None, file: str, line: int) -> None:
         name = raw_path(record.task_id)
         self._evidence.count += 1
         self._claimed.add(name)
         if name not in self._context.tree.files:
-            self._evidence.fail(RESULTS, f"{name} is missing", line=line)
+            self._evidence.fail(file, f"{name} is missing", line=line)
             return
         with self._evidence.guarded(name):
             data = read_document(self._context.root / name, follow_links=False)
             if hashlib.sha256(data).hexdigest() != record.raw_sha256:
-                message = f"its SHA-256 is not the raw_sha256 of {RESULTS}:{line}"
+                message = f"its SHA-256 is not the raw_sha256 of {file}:{line}"
                 self._evidence.fail(name, message)
-            found = loads(data)
-            if set(found) != {"request", "response", "http_status"}:
-                self._evidence.fail(name, "does not hold request, response and http_status alone")
-                return
-            if found["http_status"] != record.status_code:
-                message = f"http_status: is not the status_code of {RESULTS}:{line}"
-                self._evidence.fail(name, message)
-            raw = RawAnswer(found["request"], found["response"], record)
-            request = self._requests.look(task, raw, name)
-            decision = self._answers.look(request, raw, name, line)
-            if task is not None:
-                self._scores.look(task, raw, decision, line)
+            self._look_at_answer(record, task, data, name, file=file, line=line)
+
+    def _look_at_answer(
+        self,
+        record: Record,
+        task: Task | None,
+        data: bytes,
+        name: str,
+        *,
+        file: str,
+        line: int | None,
+    ) -> None:
+        """Hold a record, which stands in `file`, against the raw evidence `data` in `name`."""
+        content = loads(data)
+        if set(content) != {"request", "response", "http_status"}:
+            self._evidence.fail(name, "does not hold request, response and http_status alone")
+            return
+        place = file if line is None else f"{file}:{line}"
+        if content["http_status"] != record.status_code:
+            self._evidence.fail(name, f"http_status: is not the status_code of {place}")
+        raw = RawAnswer(content["request"], content["response"], record)
+        request = self._requests.look(task, raw, name)
+        decision = self._answers.look(request, raw, name, place)
+        if task is not None:
+            self._scores.look(task, raw, decision, file, line)
 
     def _check_gaps(self, rows: Rows | None) -> None:
         """A task that was passed over has to be one that was sent and has no record for a reason.
@@ -173,19 +190,65 @@ class RecordPass:
                 message = f"task {task_id!r} was passed over, and nothing says why"
                 self._order.fail(RESULTS, message, line=line)
 
-    def _early(self) -> set[str]:
-        """Tasks whose records waited for their turn when the process was killed."""
-        tree = self._context.tree
-        held = len(tree.below(PENDING))
-        if held:
-            self._evidence.notes.append(f"{held} answers in {PENDING}/ have no record yet")
-        if EARLY not in tree.files:
+    def _look_at_early(self) -> set[str]:
+        """Check the records that waited for their turn when the process was killed.
+
+        Returns:
+            Their tasks.
+        """
+        if EARLY not in self._context.tree.files:
             return set()
-        found: set[str] = set()
+        early: set[str] = set()
         with self._evidence.guarded(EARLY):
-            found = {record.task_id for record in RunDirectory(self._context.root).early_records()}
-            self._evidence.notes.append(f"{len(found)} records in {EARLY} wait for their turn")
-        return found
+            records = RunDirectory(self._context.root).early_records()
+            for line, record in enumerate(records, 1):
+                early.add(record.task_id)
+                if record.task_id in self.records:
+                    # Written to the results, and not forgotten here before the process was killed.
+                    continue
+                self._look_at_raw(record, self._planned(record), EARLY, line)
+                adopted = record.task_id in self._context.adopted
+                self._costs.look(record, EARLY, line, adopted=adopted)
+            self._evidence.notes.append(f"{len(early)} records in {EARLY} wait for their turn")
+        return early
+
+    def _look_at_held(self) -> set[str]:
+        """Check the answers that had arrived and had no record when the process was killed.
+
+        Returns:
+            Their tasks.
+        """
+        files = self._context.tree.below(PENDING)
+        if not files:
+            return set()
+        self._evidence.notes.append(f"{len(files)} answers in {PENDING}/ have no record yet")
+        held: set[str] = set()
+        with self._evidence.guarded(PENDING):
+            for answer in RunDirectory(self._context.root).held():
+                record = answer.record
+                if record.task_id in self.records:
+                    continue
+                held.add(record.task_id)
+                name = f"{PENDING}/{raw_name(record.task_id)}"
+                with self._evidence.guarded(name):
+                    data = answer.raw.encode()
+                    self._look_at_answer(
+                        record, self._planned(record), data, name, file=name, line=None
+                    )
+                self._costs.look(record, name, None, adopted=False)
+        return held
+
+    def _planned(self, record: Record) -> Task | None:
+        """The task of a record that is in no results yet; a failure where it is not planned."""
+        tasks = self._context.tasks
+        if tasks is None:
+            return None
+        place = self._context.places.get(record.task_id)
+        if place is None:
+            message = f"task {record.task_id!r} has an answer and is not among the planned ones"
+            self._order.fail(RESULTS, message)
+            return None
+        return tasks[place]
 
     def _check_unclaimed(self, rows: Rows | None, early: set[str]) -> None:
         cut_off = rows.cut_off if rows else set()

@@ -80,7 +80,12 @@ def _of_content(
         return [dataset]
     found = looked.run()
     check_manifest(context, looked.records, section)
-    checks = [dataset, *found, check_identity(context), *check_sums(context, looked)]
+    checks = [
+        dataset,
+        *found,
+        check_identity(context, looked.records),
+        *check_sums(context, looked),
+    ]
     if context.resumed:
         checks.append(check_resumed(context))
     return checks

@@ -9,7 +9,6 @@ from jevexp.core.json import dumps, representable
 from jevexp.core.record import Record
 from jevexp.core.task import Task
 from jevexp.harness.scoring import said_null_before, score
-from jevexp.store.directory import RESULTS
 from jevexp.verification.check import Check, same, shown
 from jevexp.verification.context import VerificationContext
 
@@ -39,9 +38,16 @@ class Answers:
             self.check.skip("this version of jevexp does not know the backend's configuration")
 
     def look(
-        self, request: Request | None, raw: RawAnswer, name: str, line: int
+        self, request: Request | None, raw: RawAnswer, name: str, place: str
     ) -> Decision | None:
-        """Read one raw answer again; the decision that it comes to, null where it tells none."""
+        """Read one raw answer again; the decision that it comes to, null where it tells none.
+
+        Args:
+            request: what was asked, null where that cannot be told.
+            raw: the answer.
+            name: the file that it is in.
+            place: where its record stands.
+        """
         if self._reader is None or request is None or _is_raised(raw):
             self._unread += 1
             return None
@@ -54,7 +60,7 @@ class Answers:
             self.check.count += 1
             for field, found, expected in self._compared(decision, raw):
                 if not _equal(found, expected):
-                    where = f"{RESULTS}:{line}" if field in Record.model_fields else "the file"
+                    where = place if field in Record.model_fields else "the file"
                     self.check.fail(
                         name, f"{field}: {where} says {shown(found)}, read: {shown(expected)}"
                     )
@@ -106,10 +112,12 @@ class Scores:
     def __init__(self) -> None:
         self.check = Check("scores", "every record scored again: valid, probabilities, correct")
 
-    def look(self, task: Task, raw: RawAnswer, decision: Decision | None, line: int) -> None:
+    def look(
+        self, task: Task, raw: RawAnswer, decision: Decision | None, file: str, line: int | None
+    ) -> None:
         """Score one record again, from the raw answer where that was read."""
         record = raw.record
-        with self.check.guarded(RESULTS, line=line):
+        with self.check.guarded(file, line=line):
             self.check.count += 1
             verdict = score(task, decision or raw.recorded)
             expected = {field: getattr(verdict, field) for field in _SCORED} | {
@@ -124,11 +132,11 @@ class Scores:
                 found = getattr(record, field)
                 if not (_same_probs(found, value) if field == "probs" else same(found, value)):
                     message = f"{field}: {shown(found)}, scored again {shown(value)}"
-                    self.check.fail(RESULTS, message, line=line)
+                    self.check.fail(file, message, line=line)
             if record.ok is not (record.error is None):
-                self.check.fail(RESULTS, "error: does not go with ok", line=line)
+                self.check.fail(file, "error: does not go with ok", line=line)
             if not record.ok and record.probs_as_returned is not None:
-                self.check.fail(RESULTS, "probs_as_returned: of a failed attempt", line=line)
+                self.check.fail(file, "probs_as_returned: of a failed attempt", line=line)
 
 
 def _same_probs(one: dict[str, float] | None, other: dict[str, float] | None) -> bool:
