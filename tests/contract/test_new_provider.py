@@ -42,7 +42,7 @@ MODULE = '''
 from pathlib import Path
 
 from jevexp.backends.connection import Connected, Connection, http_error
-from jevexp.backends.rereading import AnswerReader, RecordingTransport
+from jevexp.backends.rereading import AnswerReader, RecordedTransport
 from jevexp.backends.transport import Failure
 from jevexp.core.decision import Decision
 
@@ -55,7 +55,7 @@ def make(settings, model, tasks):
 def reader(settings, description):
     """Reads recorded answers by the code that read them first."""
     return AnswerReader(
-        lambda request, raw: ask(RecordingTransport(raw, http_error), request, settings)
+        lambda request, raw: ask(RecordedTransport(raw, http_error), request, settings)
     )
 
 

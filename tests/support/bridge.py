@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from jevexp.backends.judgevet import Judgevet
-from jevexp.backends.judgevet.packages import require_packages
+from jevexp.backends.judgevet.backend import require_packages
 from jevexp.errors import InputError
 from jevexp.settings import JudgevetBackend
 from tests.support.compose import compose

@@ -73,7 +73,7 @@ class AnswerReader:
     foreign_amounts: bool = False
 
 
-class RecordingTransport:
+class RecordedTransport:
     """Gives the recorded reply to the one request of a provider that sends only one."""
 
     def __init__(self, raw: RawAnswer, code_of: Callable[[Any], str]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from jevexp.backends.connection import Connected, Connection, http_error
-from jevexp.backends.rereading import AnswerReader, RawAnswer, RecordingTransport
+from jevexp.backends.rereading import AnswerReader, RawAnswer, RecordedTransport
 from jevexp.backends.transport import Failure, HttpPoster, Transport
 from jevexp.core.decision import Decision, Request
 from jevexp.core.task import Kind, Question, Task
@@ -35,7 +35,7 @@ def reader(settings: SystemOneBackend, description: Mapping[str, Any]) -> Answer
     del settings
 
     def read(request: Request, raw: RawAnswer) -> Decision:
-        return ask(RecordingTransport(raw, http_error), request, description["model"])
+        return ask(RecordedTransport(raw, http_error), request, description["model"])
 
     return AnswerReader(read)
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from jevexp.backends.judgevet import exchange
-from jevexp.backends.judgevet.exchange import OneShot
+from jevexp.backends.judgevet.exchange import RecordingTransport
 from jevexp.core.decision import Request
 from jevexp.untrusted.proxies import proxy_for
 from jevexp.untrusted.secrets import Secrets
@@ -45,7 +45,7 @@ def test_the_environments_proxy_is_for_other_machines(url: str, expected: str | 
 def test_both_directions_are_kept() -> None:
     with scripted_llama() as server:
         server.answers["/x"] = Answer({"model": "m", "größe": 1})
-        transport = OneShot(httpx, server.url, 5.0)
+        transport = RecordingTransport(httpx, server.url, 5.0)
         with httpx.Client(base_url=server.url, transport=transport) as client:  # type: ignore[arg-type]
             assert client.post("/x", json={"a": 1}).json() == {"model": "m", "größe": 1}
     (kept,) = transport.exchanges
@@ -59,7 +59,7 @@ def test_a_packed_body_is_not_unpacked() -> None:
     packed = Answer(gzip.compress(b" " * (64 << 20)), headers={"Content-Encoding": "gzip"})
     with scripted_llama() as server:
         server.answers["/x"] = packed
-        transport = OneShot(httpx, server.url, 5.0)
+        transport = RecordingTransport(httpx, server.url, 5.0)
         with (
             httpx.Client(base_url=server.url, transport=transport) as client,  # type: ignore[arg-type]
             pytest.raises(httpx.ReadError, match="packed"),
@@ -73,7 +73,7 @@ def test_a_packed_body_is_not_unpacked() -> None:
 
 def test_headers_that_drip_are_left_when_the_time_is_up() -> None:
     with raw_server(dripping(b"HTTP/1.1 200 OK\r\n", b"X: y\r\n", 0.05)) as port:
-        transport = OneShot(httpx, f"http://127.0.0.1:{port}", 0.5)
+        transport = RecordingTransport(httpx, f"http://127.0.0.1:{port}", 0.5)
         with (
             httpx.Client(transport=transport, timeout=60) as client,  # type: ignore[arg-type]
             pytest.raises(httpx.ReadTimeout),

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from jevexp.backends.judgevet.environment import environment, with_key
+from jevexp.backends.judgevet.providers import environment, with_key
 from jevexp.errors import InputError
 from jevexp.settings import JudgevetBackend
 from tests.support.compose import compose

@@ -1,21 +1,27 @@
 """The judgevet provider: which of its providers is asked, from `open` to `close`."""
 
+import sys
 from contextlib import AbstractContextManager, ExitStack
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
 
 from jevexp.backends.judgevet.decide import Decider
-from jevexp.backends.judgevet.environment import environment
-from jevexp.backends.judgevet.packages import require_packages, versions
 from jevexp.backends.judgevet.providers import (
     Provider,
+    environment,
     factory_provider,
     http_provider,
     typevet_provider,
 )
 from jevexp.core.decision import Decision, Request
+from jevexp.errors import InputError
 from jevexp.settings import JudgevetBackend, ModelIdentity
 from jevexp.settings.secrets import read_secret
+
+PACKAGES = ("judgevet", "typevet")
+_OLDEST_PYTHON = (3, 12)
 
 
 class Judgevet:
@@ -98,3 +104,28 @@ class Judgevet:
         if self._decider is None:
             raise RuntimeError("the backend is not open")
         return self._decider.decide(request)
+
+
+def require_packages() -> None:
+    """Check Python's version and that the bridge is installed.
+
+    Raises:
+        InputError: one of them is missing; says which.
+    """
+    here = tuple(sys.version_info[:3])
+    if here < _OLDEST_PYTHON:
+        raise InputError(
+            "backend.kind: judgevet needs Python 3.12 or newer, this is "
+            f"{'.'.join(map(str, here))}; install jevexp[bridge] there, or choose another backend"
+        )
+    for package in PACKAGES:
+        if find_spec(package) is None:
+            raise InputError(
+                f"backend.kind: the package {package} is not installed; "
+                "pip install 'jevexp[bridge]'"
+            )
+
+
+def versions() -> dict[str, str]:
+    """The installed version of each of the bridge's packages."""
+    return {package: version(package) for package in PACKAGES}

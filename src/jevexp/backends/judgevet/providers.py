@@ -4,12 +4,12 @@ import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx
 
-from jevexp.backends.judgevet.environment import environment, with_key
-from jevexp.backends.judgevet.exchange import OneShot
+from jevexp.backends.judgevet.exchange import RecordingTransport
 from jevexp.backends.named_code import find_callable
 from jevexp.errors import InputError
 from jevexp.settings import JudgevetBackend
@@ -21,6 +21,8 @@ _REASONS = {
 }
 # judgevet's adapter insists on a key, also for servers that want none.
 _NO_KEY = "none"
+# What the names of a session's variables begin with.
+_PREFIXES = {"llama_cpp": "TYPEVET_LLAMA__", "vllm": "TYPEVET_VLLM__"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class Provider:
     port: Any
     model: str | None = None
     most_options: int | None = None
-    transport: OneShot | None = None
+    transport: RecordingTransport | None = None
     echoes_model: bool = False
 
 
@@ -49,7 +51,7 @@ def http_provider(settings: JudgevetBackend, alias: str, key: str | None) -> Ite
     from judgevet import HTTPSystemOneAdapter, RetryPolicy
 
     url = settings.base_url or ""
-    transport: Any = OneShot(httpx2, url, settings.timeout_s)
+    transport: Any = RecordingTransport(httpx2, url, settings.timeout_s)
     with HTTPSystemOneAdapter(
         api_key=key or _NO_KEY,
         base_url=url,
@@ -71,7 +73,9 @@ def typevet_provider(settings: JudgevetBackend, alias: str, key: str | None) -> 
     from typevet.adapters.inbound.judgevet import DEFAULT_MAX_CHOICE_OPTIONS, TypevetSystemOnePort
 
     fake = settings.typevet.backend == "fake"
-    transport = None if fake else OneShot(httpx, settings.base_url or "", settings.timeout_s)
+    transport = (
+        None if fake else RecordingTransport(httpx, settings.base_url or "", settings.timeout_s)
+    )
     with _session(settings, with_key(environment(settings, alias), key), transport) as session:
         yield Provider(
             TypevetSystemOnePort(session.port),
@@ -84,7 +88,7 @@ def typevet_provider(settings: JudgevetBackend, alias: str, key: str | None) -> 
 
 @contextmanager
 def _session(
-    settings: JudgevetBackend, variables: dict[str, str], transport: OneShot | None
+    settings: JudgevetBackend, variables: dict[str, str], transport: RecordingTransport | None
 ) -> Iterator[Any]:
     from typevet.adapters.inbound.backend_settings import open_judgment
     from typevet.adapters.outbound.gemma import ChatMLThinkingFraming
@@ -155,3 +159,33 @@ def _attempt(path: str, step: Callable[[], Any]) -> Any:
         raise InputError(
             f"backend.factory: {path} raised {type(error).__name__}; it must work without arguments"
         ) from error
+
+
+def environment(settings: JudgevetBackend, alias: str) -> dict[str, str]:
+    """All variables except the key, which `with_key` adds."""
+    session = settings.typevet
+    variables: dict[str, str] = {"TYPEVET_BACKEND": session.backend}
+    if session.backend == "fake":
+        if session.distributions is not None:
+            path = Path(session.distributions).expanduser()
+            variables["TYPEVET_FAKE__DISTRIBUTIONS"] = str(path)
+        return variables
+    prefix = _PREFIXES[session.backend]
+    return variables | {
+        f"{prefix}BASE_URL": settings.base_url or "",
+        f"{prefix}{_model_variable(settings)}": alias,
+        f"{prefix}TIMEOUT": str(settings.timeout_s),
+    }
+
+
+def with_key(variables: dict[str, str], key: str | None) -> dict[str, str]:
+    """The variables with the server's key among them; unchanged where there is none."""
+    prefix = _PREFIXES.get(variables["TYPEVET_BACKEND"])
+    return variables if key is None or prefix is None else {**variables, f"{prefix}API_KEY": key}
+
+
+def _model_variable(settings: JudgevetBackend) -> str:
+    if settings.typevet.backend == "vllm":
+        return "MODEL"
+    # Which of the two typevet reads depends on who composes the prompt.
+    return "DEFAULT_MODEL" if settings.typevet.framing else "MULTIMODAL_MODEL"

@@ -15,7 +15,7 @@ from jevexp.backends.openai.connection import (
     with_options,
 )
 from jevexp.backends.prompt import HEADINGS
-from jevexp.backends.rereading import AnswerReader, RawAnswer, RecordingTransport, RequestForm
+from jevexp.backends.rereading import AnswerReader, RawAnswer, RecordedTransport, RequestForm
 from jevexp.backends.transport import Failure, HttpPoster, Reply
 from jevexp.core.decision import Decision, ProbsSource, Request
 from jevexp.core.json import dumps, loads
@@ -42,7 +42,7 @@ def reader(settings: OpenAIChatBackend, description: Mapping[str, Any]) -> Answe
     """Reads the one recorded answer to a request, by the code that read it first."""
 
     def read(request: Request, raw: RawAnswer) -> Decision:
-        return ask(RecordingTransport(raw, code_of), request, settings, description["model"])
+        return ask(RecordedTransport(raw, code_of), request, settings, description["model"])
 
     return AnswerReader(read, request_form=RequestForm.COMPUTED)
 
