@@ -4,11 +4,12 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from jevexp.cli import listing
+from jevexp.cli import listing, run
 from jevexp.cli.main import main
 from jevexp.errors import InputError
 from jevexp.harness.interrupts import Interrupted
@@ -33,6 +34,40 @@ def test_each_ending_has_its_status(
 
     monkeypatch.setattr(listing, "main", verb)
     assert main(["list"]) == status
+
+
+@pytest.mark.parametrize(
+    ("given", "verb", "rest"),
+    [
+        ([], "run", []),
+        (["dataset=demo"], "run", ["dataset=demo"]),
+        (["run", "-m"], "run", ["-m"]),
+        (["list", "--status", "complete"], "listing", ["--status", "complete"]),
+    ],
+)
+@pytest.mark.parametrize("from_the_process", [False, True])
+def test_the_first_word_may_be_a_verb(
+    monkeypatch: pytest.MonkeyPatch,
+    given: list[str],
+    verb: str,
+    rest: list[str],
+    from_the_process: bool,
+) -> None:
+    called: list[tuple[str, list[str]]] = []
+
+    def noting(name: str) -> Callable[[list[str]], int]:
+        def verb_main(arguments: list[str]) -> int:
+            called.append((name, arguments))
+            return 7
+
+        return verb_main
+
+    for module in (listing, run):
+        name = module.__name__.rpartition(".")[2]
+        monkeypatch.setattr(module, "main", noting(name))
+    monkeypatch.setattr(sys, "argv", ["jevexp", *given])
+    assert main(None if from_the_process else given) == 7
+    assert called == [(verb, rest)]
 
 
 @pytest.mark.parametrize("words", [["data", "list"], ["plan", "dataset=demo"]])

@@ -136,6 +136,7 @@ def test_early_records_go_after_the_results_have_them(run: RunDirectory, disk: D
     disk.events.clear()
     run.append_all(RECORDS[:2])
     run.drop_early()
+    run.drop_early()
     assert disk.events == ["results.jsonl", "remove early.jsonl", "."]
 
 
