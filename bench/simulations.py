@@ -12,8 +12,12 @@ from collections.abc import Iterator
 
 from tests.analysis.simulated import BRIER_NOISE, Setting, Simulation, monte_carlo_error, share
 
-from jevexp.analysis.statistics.power import required_tasks, smallest_effect, smallest_mean
-from jevexp.analysis.statistics.verdicts import Verdict
+from jevexp.analysis.statistics.verdicts import (
+    Verdict,
+    required_tasks,
+    smallest_effect,
+    smallest_mean,
+)
 
 LEVEL, POWER, TOLERANCE, ERRORS, ONE_WAY = 0.05, 0.8, 0.03, 3, 0.75
 SIZES = (1, 2, 4)

@@ -10,7 +10,7 @@ from jevexp.analysis.comparison import Comparison
 from jevexp.analysis.estimates import Options
 from jevexp.analysis.gate import Limits, judge
 from jevexp.analysis.metrics import METRICS, MeanOfTasks, with_verdicts
-from jevexp.analysis.report.write import ReportPaths, write_report
+from jevexp.analysis.report.page import ReportPaths, write_report
 from jevexp.analysis.runs import FinishedRun
 from jevexp.cli.comparison_note import comparison_note
 from jevexp.cli.gate import main as gate

@@ -2,6 +2,7 @@
 
 import json
 import unicodedata
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
@@ -14,6 +15,8 @@ from jevexp.untrusted.text import (
     printable_json,
     printable_line,
     printable_lines,
+    shortened,
+    visible,
 )
 
 ANY = st.text(st.characters(codec=None, categories=None))
@@ -70,3 +73,32 @@ def test_a_document_says_the_same_without_what_acts(value: object) -> None:
     shown = printable_json(document)
     assert json.loads(shown) == json.loads(document)
     assert all(is_printable(line) for line in shown.split("\n"))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain, Gdańsk, 東京", "plain, Gdańsk, 東京"),
+        ("a\x00b\x1b[31m", r"a\x00b\x1b[31m"),
+        ("user\u202etxt.exe", r"user\u202etxt.exe"),
+        ("\u2066isolated\u2069", r"\u2066isolated\u2069"),
+        ("\ud800", r"\ud800"),
+        ("\ufffe\uffff", r"\ufffe\uffff"),
+        ("a\nb", r"a\nb"),
+    ],
+)
+def test_what_acts_is_an_escape_on_drawings_and_pages(text: str, shown: str) -> None:
+    assert visible(text) == shown
+
+
+@given(ANY)
+def test_any_text_can_be_put_into_xml(text: str) -> None:
+    element = ElementTree.Element("text")
+    element.text = visible(text)
+
+    assert ElementTree.fromstring(ElementTree.tostring(element)).text or not text
+
+
+def test_a_long_text_is_cut_to_the_letters_allowed() -> None:
+    assert shortened("twelve chars", 12) == "twelve chars"
+    assert shortened("twelve chars", 8) == "twelve…"

@@ -12,9 +12,14 @@ from jevexp.analysis.statistics.intervals import (
     clustered_wilson,
     paired_difference,
 )
-from jevexp.analysis.statistics.power import required_tasks, smallest_effect, smallest_mean
 from jevexp.analysis.statistics.resampling import percentile_interval
-from jevexp.analysis.statistics.verdicts import Verdict, mcnemar_exact
+from jevexp.analysis.statistics.verdicts import (
+    Verdict,
+    mcnemar_exact,
+    required_tasks,
+    smallest_effect,
+    smallest_mean,
+)
 from jevexp.harness.groups import ECE_BINS
 
 if TYPE_CHECKING:

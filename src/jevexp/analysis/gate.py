@@ -9,8 +9,7 @@ from jevexp.analysis.comparison import Comparison, PairResult
 from jevexp.analysis.estimates import POWER, Difference
 from jevexp.analysis.metrics import METRICS, Metric
 from jevexp.analysis.statistics.intervals import Interval
-from jevexp.analysis.statistics.power import tasks_for_margin
-from jevexp.analysis.statistics.verdicts import FEWEST_FOR_EQUIVALENCE
+from jevexp.analysis.statistics.verdicts import FEWEST_FOR_EQUIVALENCE, tasks_for_margin
 
 
 class Outcome(StrEnum):

@@ -181,21 +181,11 @@ def _mistakes(comparison: Comparison) -> Iterator[Sequence[Cell]]:
 
 
 def _difference(difference: Difference) -> list[Cell]:
-    return [
-        difference.name,
-        difference.delta,
-        *_ends(difference.interval),
-        *_ends(difference.equivalence),
-        difference.n,
-        difference.clusters,
-        difference.p,
-        difference.p_adjusted,
-        difference.verdict and difference.verdict.value,
-        difference.smallest_effect,
-        difference.tasks_needed,
-        difference.gained,
-        difference.lost,
-    ]
+    fields = ("n", "clusters", "p", "p_adjusted", "verdict", "smallest_effect", "tasks_needed",
+              "gained", "lost")  # fmt: skip
+    ends = (*_ends(difference.interval), *_ends(difference.equivalence))
+    values = (getattr(difference, field) for field in fields)
+    return [difference.name, difference.delta, *ends, *values]
 
 
 def _json(probs: Mapping[str, float] | None) -> str | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from jevexp.analysis.compare import describe
 from jevexp.analysis.comparison import Comparison
 from jevexp.analysis.estimates import Options
-from jevexp.analysis.report.write import PAGE, ReportPaths, write_report
+from jevexp.analysis.report.page import PAGE, ReportPaths, write_report
 from jevexp.analysis.runs import FinishedRun, read_run
 from jevexp.core.task import Task
 from jevexp.errors import InputError

@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.text import Text
 
 from jevexp.analysis.compare import compare
-from jevexp.analysis.report.write import write_report
+from jevexp.analysis.report.page import write_report
 from jevexp.analysis.tables import write_tables
 from jevexp.cli.choose_runs import add_runs, read_chosen
 from jevexp.cli.comparison_options import (

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from jevexp.analysis.estimates import Options
-from jevexp.analysis.report.write import PAGE, ReportPaths
+from jevexp.analysis.report.page import PAGE, ReportPaths
 from jevexp.analysis.tables import tables
 from jevexp.errors import InputError
 from jevexp.store.directory import MANIFEST

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from rich.text import Text
 
 from jevexp.analysis.compare import describe
-from jevexp.analysis.report.write import PAGE, ReportPaths, write_report
+from jevexp.analysis.report.page import PAGE, ReportPaths, write_report
 from jevexp.analysis.runs import FinishedRun
 from jevexp.cli.choose_runs import read_runs
 from jevexp.cli.comparison_options import (

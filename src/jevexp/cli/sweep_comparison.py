@@ -7,7 +7,7 @@ from pathlib import Path
 from jevexp.analysis.compare import compare
 from jevexp.analysis.comparison import Comparison
 from jevexp.analysis.estimates import Options
-from jevexp.analysis.report.write import PAGE, ReportPaths, write_report
+from jevexp.analysis.report.page import PAGE, ReportPaths, write_report
 from jevexp.analysis.runs import FinishedRun, check_comparable
 from jevexp.cli.choose_runs import answered, read_runs
 from jevexp.cli.comparison_note import comparison_note

@@ -26,6 +26,16 @@ def printable_lines(text: str) -> str:
     return "\n".join(map(printable, text.split("\n")))
 
 
+def visible(text: str) -> str:
+    r"""`printable`, and as an escape also what XML cannot hold: for drawings and pages."""
+    return printable(text).replace("\ufffe", r"\ufffe").replace("\uffff", r"\uffff")
+
+
+def shortened(text: str, most: int) -> str:
+    """`text`, or its beginning and an ellipsis where it has more than `most` characters."""
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+
+
 def printable_line(text: str) -> str:
     """`printable`, and cut where it is longer than anybody reads; line ends after it are kept."""
     core = text.rstrip("\n")

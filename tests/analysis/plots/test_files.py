@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 
 from jevexp.analysis.plots import NAMES, plots
 from jevexp.analysis.plots.drawing import Panel, Plot
-from jevexp.analysis.report.write import write_plot
+from jevexp.analysis.report.page import write_plot
 from jevexp.analysis.tables import Cell, write_table
 from jevexp.untrusted.writing import Folder
 from tests.analysis.made import Compared, read_csv

@@ -6,8 +6,8 @@ from matplotlib.figure import Figure
 from matplotlib.text import Annotation, Text
 from matplotlib.transforms import Bbox
 
+from jevexp.analysis.plots.drawing import styled
 from jevexp.analysis.plots.labels import place_labels
-from jevexp.analysis.plots.style import styled
 
 
 def placed(names: list[str], *, spread: float = 0.4) -> tuple[list[Annotation], list[Bbox]]:

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from jevexp.analysis.plots import plots
-from jevexp.analysis.plots.style import LEVELS, ROLES, fill, ink_on
+from jevexp.analysis.plots.drawing import LEVELS, ROLES, fill, ink_on
 from jevexp.analysis.report.page import figures_of
 from tests.analysis.made import Compared
 

@@ -16,7 +16,7 @@ from jevexp.analysis.report.numbers import (
     signed,
     whole,
 )
-from jevexp.analysis.report.page import make_environment
+from jevexp.analysis.report.page import make_environment, shown_lines
 
 
 def test_a_part_knows_where_it_stands() -> None:
@@ -72,3 +72,7 @@ def test_a_number_cannot_be_written_without_a_format(value: float | None) -> Non
 
     with pytest.raises(TypeError, match="without a filter"):
         template.render(number=JsonPointer(value, "/x"))
+
+
+def test_line_ends_of_a_text_stay_what_they_are() -> None:
+    assert shown_lines("a\n\tb\r<") == "a\n\tb\\r&lt;"

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from jevexp.analysis.statistics.power import (
+from jevexp.analysis.statistics.verdicts import (
+    mcnemar_exact,
     required_pairs,
     required_tasks,
     smallest_difference,
@@ -14,7 +15,6 @@ from jevexp.analysis.statistics.power import (
     smallest_mean,
     tasks_for_margin,
 )
-from jevexp.analysis.statistics.verdicts import mcnemar_exact
 
 
 def test_required_pairs_is_the_closed_form() -> None:

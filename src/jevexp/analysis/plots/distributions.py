@@ -7,6 +7,10 @@ from jevexp.analysis.comparison import Bin, Comparison, LatencySummary, RunStati
 from jevexp.analysis.metrics import CALIBRATION
 from jevexp.analysis.plots.drawing import (
     MOST_PANELS,
+    MUTED,
+    PAPER,
+    RULE,
+    SMALL,
     Line,
     Margins,
     Panel,
@@ -16,11 +20,10 @@ from jevexp.analysis.plots.drawing import (
     height,
     logarithmic,
     margins,
+    three_digits,
 )
-from jevexp.analysis.plots.style import MUTED, PAPER, RULE, SMALL
 from jevexp.analysis.statistics.intervals import Interval
 from jevexp.analysis.tables import Cell
-from jevexp.analysis.text import three_digits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

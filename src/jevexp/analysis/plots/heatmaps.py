@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 
 from jevexp.analysis.comparison import Comparison, Family, MatrixCell, RunStatistics
 from jevexp.analysis.metrics import ACCURACY
-from jevexp.analysis.plots.drawing import Margins, Panel, Plot
-from jevexp.analysis.plots.style import (
+from jevexp.analysis.plots.drawing import (
     ABSENT,
     BAND,
     INK,
@@ -14,12 +13,15 @@ from jevexp.analysis.plots.style import (
     PAPER,
     SMALL,
     VERDICTS,
+    Margins,
+    Panel,
+    Plot,
     fill,
     ink_on,
     level,
 )
 from jevexp.analysis.tables import Cell
-from jevexp.analysis.text import shortened, visible
+from jevexp.untrusted.text import shortened, visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

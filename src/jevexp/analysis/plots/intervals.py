@@ -7,6 +7,9 @@ from jevexp.analysis.comparison import Comparison, LatencyRatio, PairResult, Run
 from jevexp.analysis.estimates import Difference, Estimate
 from jevexp.analysis.metrics import LATENCY, METRICS, PARAPHRASES, Metric, Quantity
 from jevexp.analysis.plots.drawing import (
+    CANDIDATE,
+    MUTED,
+    VERDICTS,
     Line,
     Panel,
     Plot,
@@ -15,10 +18,9 @@ from jevexp.analysis.plots.drawing import (
     height,
     logarithmic,
     margins,
+    three_digits,
 )
-from jevexp.analysis.plots.style import CANDIDATE, MUTED, VERDICTS
 from jevexp.analysis.tables import Cell
-from jevexp.analysis.text import three_digits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,8 +7,8 @@ overlaps among five crowded names, and takes 20 seconds for fifty.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from jevexp.analysis.plots.style import INK, MUTED, SMALL
-from jevexp.analysis.text import shortened, visible
+from jevexp.analysis.plots.drawing import INK, MUTED, SMALL
+from jevexp.untrusted.text import shortened, visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

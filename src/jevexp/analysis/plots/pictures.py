@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-from jevexp.analysis.plots.drawing import Panel, Plot
-from jevexp.analysis.plots.style import DPI, INK, ROLES, TEXT, styled
-from jevexp.analysis.text import shortened, visible
+from jevexp.analysis.plots.drawing import DPI, INK, ROLES, TEXT, Panel, Plot, styled
+from jevexp.untrusted.text import shortened, visible
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,6 +6,10 @@ from typing import TYPE_CHECKING
 
 from jevexp.analysis.comparison import Comparison
 from jevexp.analysis.plots.drawing import (
+    MUTED,
+    PAPER,
+    RULE,
+    SMALL,
     WIDE,
     WIDTH,
     Margins,
@@ -15,7 +19,6 @@ from jevexp.analysis.plots.drawing import (
     logarithmic,
 )
 from jevexp.analysis.plots.labels import place_labels
-from jevexp.analysis.plots.style import MUTED, PAPER, RULE, SMALL
 from jevexp.analysis.statistics.intervals import Interval
 from jevexp.analysis.tables import Cell
 

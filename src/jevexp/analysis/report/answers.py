@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from jevexp.analysis.report.numbers import JsonPointer
-from jevexp.analysis.text import shortened
 from jevexp.core.task import Task, as_text
+from jevexp.untrusted.text import shortened
 
 # On the whole page; the rest is in the data.
 MOST_FLIPS = 60

@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from jevexp.analysis.text import three_digits
+from jevexp.analysis.plots.drawing import three_digits
 from jevexp.core.json import dumps
 
 _DATA = Markup('<data value="{}" data-at="{}"{}>{}</data>')
