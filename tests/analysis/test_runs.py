@@ -1,12 +1,14 @@
 """Which runs can be compared, and what is said about those that can."""
 
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jevexp.analysis.runs import check_comparable, read_run
 from jevexp.errors import InputError
-from jevexp.store import RunStatus
+from jevexp.store import RunDirectory, RunStatus
 from tests.analysis.made import counts, finished
 from tests.support.runs import make_run, manifest, noul_tasks
 
@@ -37,6 +39,41 @@ def test_one_run_is_no_comparison(tmp_path: Path) -> None:
         check_comparable([run])
     with pytest.raises(InputError, match="given twice"):
         check_comparable([run, run])
+
+
+def test_a_copy_is_refused_whatever_it_is_called_and_a_run_of_the_same_name_is_not(
+    tmp_path: Path,
+) -> None:
+    original = finished(tmp_path / "monday" / "run", TASKS)
+    shutil.copytree(original.path, tmp_path / "copied")
+    copied = read_run(RunDirectory(tmp_path / "copied"), lambda _: TASKS)
+    later = finished(tmp_path / "tuesday" / "run", TASKS, started="2026-03-01T10:00:00.001Z")
+
+    check_comparable([original, later])
+    with pytest.raises(InputError) as error:
+        check_comparable([later, original, copied])
+    assert str(error.value) == (
+        f"{tmp_path}/copied: a copy of {tmp_path}/monday/run: both are the run 'run' that started "
+        "at 2026-03-01T10:00:00.000Z; a run cannot be compared with itself"
+    )
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"sweep": "another"},
+        {"config": {"sha256": "ee" * 32}},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_runs_of_one_name_and_start_are_two_where_anything_else_says_so(
+    tmp_path: Path, changed: dict[str, Any]
+) -> None:
+    first = finished(tmp_path / "a" / "0", TASKS)
+    if "config" in changed:
+        changed = {"config": first.manifest.config.model_dump() | changed["config"]}
+
+    check_comparable([first, finished(tmp_path / "b" / "0", TASKS, **changed)])
 
 
 def test_a_refused_run_holds_nothing_to_compare(tmp_path: Path) -> None:

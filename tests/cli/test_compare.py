@@ -1,12 +1,14 @@
 """`jevexp compare`: what it reads, prints and refuses."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jevexp.cli.compare import main
+from jevexp.cli.main import main as jevexp_main
 from jevexp.errors import InputError
 from jevexp.store import RunStatus
 from tests.analysis.made import counts
@@ -188,6 +190,35 @@ def test_one_run_is_unusable_input(sweep: Path) -> None:
     assert done.status == 2
     assert done.err.startswith("error: one run is no comparison")
     assert len(done.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("compare", "COPY", "--html", "page.html"),
+        ("compare", "COPY", "--json"),
+        ("gate", "COPY", "--max-drop", "accuracy=0.02"),
+    ],
+    ids=lambda command: " ".join(command[::2]),
+)
+def test_a_copy_of_a_run_beside_it_is_unusable_input(
+    sweep: Path,
+    command: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(sweep)
+    shutil.copytree("0-good", "COPY")
+
+    assert jevexp_main([*command, "--baseline", "0-good"]) == 2
+
+    done = capsys.readouterr()
+    assert done.out == ""
+    assert done.err == (
+        "error: COPY: a copy of 0-good: both are the run '0-good' that started at "
+        "2026-03-01T10:00:00.000Z; a run cannot be compared with itself\n"
+    )
+    assert not Path("page.html").exists()
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,21 @@ def test_a_sweep_is_all_its_runs_in_order(
     assert [line.split()[0] for line in said[:3]] == ["unchanged"] * 3
 
 
+def test_a_sweep_with_a_copy_of_a_run_in_it_has_no_comparison(
+    outputs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sweep = outputs / "sweeps" / "day" / "copied"
+    make_run(sweep / "0-run", TASKS, sweep="copied")
+    shutil.copytree(sweep / "0-run", sweep / "1-run")
+
+    assert main([str(sweep), "--experiment", "copied"]) == 0
+
+    said = " ".join(capsys.readouterr().out.split())
+    reason = f"{sweep}/1-run: a copy of {sweep}/0-run: both are the run '0-run'"
+    assert f"no comparison of {sweep}: {reason}" in said
+    assert "logged comparison" not in said
+
+
 def test_runs_that_cannot_be_compared_are_logged_without_a_comparison(
     outputs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

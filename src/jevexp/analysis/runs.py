@@ -117,18 +117,26 @@ def read_records(directory: RunDirectory) -> Iterator[Record]:
 
 
 def check_comparable(runs: Sequence[FinishedRun]) -> None:
-    """Refuse runs that were not put the same tasks.
+    """Refuse runs that were not put the same tasks, and a run beside itself.
 
     Raises:
-        InputError: fewer than two runs, one twice, or another dataset or number of tasks.
+        InputError: fewer than two runs, one twice or beside its copy, or another dataset or number
+            of tasks.
     """
     if len(runs) < 2:
         raise InputError("one run is no comparison; give at least two run directories, or a sweep")
     seen: set[Path] = set()
+    originals: dict[tuple[str | None, ...], FinishedRun] = {}
     for run in runs:
         if (place := run.path.resolve()) in seen:
             raise InputError(f"{run.path}: given twice; a run cannot be compared with itself")
         seen.add(place)
+        original = originals.setdefault(_identity(run.manifest), run)
+        if original is not run:
+            raise InputError(
+                f"{run.path}: a copy of {original.path}: both are the run {run.manifest.run!r} "
+                f"that started at {run.manifest.started}; a run cannot be compared with itself"
+            )
     first = runs[0].manifest
     for run in runs[1:]:
         other = run.manifest
@@ -144,6 +152,14 @@ def check_comparable(runs: Sequence[FinishedRun]) -> None:
                 f"{run.path}: other tasks than {runs[0].path}: {other.counts.requested} of them "
                 f"requested, not {first.counts.requested}; compare runs with the same caps.limit"
             )
+
+
+def _identity(manifest: Manifest) -> tuple[str | None, ...]:
+    """What a run shares with its copies alone, wherever they are and whatever they are called.
+
+    Many runs are called `0` or `run`, and a fast machine may start two in one millisecond.
+    """
+    return manifest.run, manifest.sweep, manifest.started, manifest.config.sha256
 
 
 @dataclass(frozen=True, slots=True)
