@@ -255,6 +255,20 @@ def test_a_value_that_no_command_line_holds_is_not_shown(value: str) -> None:
     assert resume_command(RUN, [config]) is None
 
 
+@pytest.mark.parametrize("value", ["https://\u0430pi.typesafe.ai", "https://x.example/\u200b"])
+def test_an_address_that_may_look_like_another_is_not_ready_to_paste(value: str) -> None:
+    config = resolved("backend=systemone", f"backend.base_url='{value}'")
+    assert value not in why_not([config])
+    assert resume_command(RUN, [config]) is None
+    assert resumed(config, f"backend.base_url='{value}'", "backend.key_env=null")
+
+
+def test_an_empty_path_is_the_current_folder_and_is_repeated() -> None:
+    config = resolved()
+    config["harness"] = {"name": "upstream", "path": ""}
+    assert pasted(why_not([config])) == ["harness.path=''"]
+
+
 def test_another_place_is_a_persons_own() -> None:
     config = resolved("backend=systemone", "caps.ledger=theirs", "harness=upstream")
     settings = resumed(

@@ -22,6 +22,7 @@ from jevexp.untrusted.text import is_printable
 
 Config = Mapping[str, Any]
 
+_NAMES = ("url", "uri", "factory")
 _GROUPS = ("caps", "tracking")
 # A text that needs no quotes in Hydra's grammar, unless that takes it for a number or the like.
 _PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9_./:@-]*")
@@ -101,7 +102,7 @@ def resume_command(
         names: the fields that are repeated; None: all that have to be.
 
     Returns:
-        None where no command line can hold the values as they are.
+        None where no command line can hold the values as they are, or one may look like another.
     """
     named = dict.fromkeys(name for config in configs for name, _ in to_repeat(config))
     values = {
@@ -113,6 +114,9 @@ def resume_command(
     words = [f"resume={path}", *repeated, *overrides]
     command = " ".join(["jevexp", *map(_shell_word, words)])
     if len(command) > _MAX_COMMAND or not is_printable(command):
+        return None
+    # A letter of another script can look like one of a name that the person knows.
+    if not all(_choice(values[name]).isascii() for name in values if name.endswith(_NAMES)):
         return None
     try:
         changes = [_change(one) for one in parse_overrides(repeated)]

@@ -173,14 +173,20 @@ def origin_of(name: str, kind: str) -> Origin | None:
 def to_repeat(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """The fields of a resolved configuration that a person repeats, with their values.
 
-    Those are left out that name nothing: null, false, empty, or what jevexp itself would take.
+    Those are left out that name nothing: null, false, an empty list or dictionary, or what jevexp
+    itself would take.
     """
     kind = str(field_of(fields, "backend.kind"))
     for name in FIELDS:
         origin = origin_of(name, kind)
         value = field_of(fields, name)
-        if origin and origin.repeated and value and value != OWN_VALUES.get(name):
+        if origin and origin.repeated and not _names_nothing(name, value):
             yield name, value
+
+
+def _names_nothing(name: str, value: Any) -> bool:
+    # An empty text is a path: the current folder.
+    return value is None or value is False or value in ([], {}, OWN_VALUES.get(name))
 
 
 def field_of(fields: Mapping[str, Any], name: str) -> Any:

@@ -1,8 +1,10 @@
 """Of a checkout the pinned commit is read as it was committed, and nothing of the checkout runs."""
 
+import hashlib
 import os
 import shutil
 import struct
+import sys
 import zlib
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
@@ -30,10 +32,14 @@ def head(checkout: Path) -> str:
 
 
 def read(checkout: Path, commit: str) -> dict[PurePosixPath, bytes]:
-    private = checkout.parent / "private"
-    shutil.rmtree(private, ignore_errors=True)
-    private.mkdir()
-    return GitObjects(checkout, private).files(commit, "jevbench")
+    return GitObjects(checkout, private(checkout)).files(commit, "jevbench")
+
+
+def private(checkout: Path) -> Path:
+    folder = checkout.parent / "private"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    return folder
 
 
 def why_not(checkout: Path, commit: str) -> str:
@@ -257,6 +263,55 @@ def test_a_large_object_is_refused_before_it_is_unpacked(
     message = why_not(checkout, head(checkout))
     assert message.startswith("the blob ")
     assert message.endswith(" bytes")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits another process's memory")
+def test_a_small_object_that_is_told_as_a_change_of_a_vast_one_is_refused(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(git_objects, "_MEMORY_BYTES", 400 << 20)
+    vast = 600 << 20
+    commit = "ab" * 20
+    # Version 2 of a pack: a blob of zeros, and a change of it that copies its first byte.
+    packer = zlib.compressobj()
+    zeros = b"".join(packer.compress(bytes(1 << 20)) for _ in range(vast >> 20)) + packer.flush()
+    start = b"PACK" + struct.pack(">II", 2, 2)
+    base = header(3, vast) + zeros
+    change = varint(vast) + varint(1) + b"\x90\x01"
+    delta = header(6, len(change)) + offset(len(base)) + zlib.compress(change)
+    pack = start + base + delta
+    pack += hashlib.sha1(pack).digest()
+    names = sorted({"00" * 20: len(start), commit: len(start) + len(base)}.items())
+    counts = [sum(int(name[:2], 16) <= byte for name, _ in names) for byte in range(256)]
+    index = b"\xfftOc" + struct.pack(">I256I", 2, *counts)
+    index += b"".join(bytes.fromhex(name) for name, _ in names) + bytes(4 * len(names))
+    index += b"".join(struct.pack(">I", place) for _, place in names) + pack[-20:]
+    folder = checkout / ".git/objects/pack"
+    (folder / "pack-x.pack").write_bytes(pack)
+    (folder / "pack-x.idx").write_bytes(index + hashlib.sha1(index).digest())
+    with pytest.raises(InputError, match="holds objects that git cannot read"):
+        GitObjects(checkout, private(checkout))._read([commit], "blob")
+
+
+def header(kind: int, size: int) -> bytes:
+    first, size = (kind << 4) | (size & 15), size >> 4
+    return bytes([first | 128]) + varint(size) if size else bytes([first])
+
+
+def varint(number: int) -> bytes:
+    data = []
+    while number > 127:
+        data.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*data, number])
+
+
+def offset(number: int) -> bytes:
+    data = [number & 127]
+    while number := number >> 7:
+        number -= 1
+        data.insert(0, number & 127 | 128)
+    return bytes(data)
 
 
 def test_a_commit_that_is_not_there_is_named(checkout: Path) -> None:

@@ -10,8 +10,10 @@ one's settings, hooks, filters, attributes, references and promised objects are 
 import hashlib
 import os
 import re
+import resource
 import stat
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
@@ -24,6 +26,7 @@ MAX_OBJECT_BYTES = 8 << 20
 _MAX_POINTER_BYTES = 1 << 16
 _MAX_DEPTH = 32
 _TIMEOUT_S = 60.0
+_MEMORY_BYTES = 2 << 30
 _ID_BYTES = hashlib.sha1(usedforsecurity=False).digest_size
 
 
@@ -127,23 +130,32 @@ class GitObjects:
             # No way of fetching anything is allowed.
             "GIT_ALLOW_PROTOCOL": "none",
         }
+        names = "".join(f"{object_id}\n" for object_id in ids).encode()
         try:
-            done = subprocess.run(
+            process = subprocess.Popen(
                 ["git", "cat-file", option, "--buffer"],
-                input="".join(f"{object_id}\n" for object_id in ids).encode(),
-                capture_output=True,
-                timeout=_TIMEOUT_S,
-                check=True,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
                 env=environment,
                 cwd=self._private,
             )
-        except subprocess.CalledProcessError as error:
-            raise self._refused("holds objects that git cannot read; git fsck there") from error
-        except subprocess.TimeoutExpired as error:
-            raise self._refused(f"git took more than {_TIMEOUT_S:.0f} seconds") from error
         except OSError as error:
             raise self._refused("git cannot be run") from error
-        return done.stdout
+        with process:
+            try:
+                # It waits for the names until then. A small object can be told as a change of a
+                # vast one, which is unpacked first.
+                if sys.platform == "linux":
+                    resource.prlimit(process.pid, resource.RLIMIT_AS, (_MEMORY_BYTES,) * 2)
+                output, _ = process.communicate(names, timeout=_TIMEOUT_S)
+            except subprocess.TimeoutExpired as error:
+                raise self._refused(f"git took more than {_TIMEOUT_S:.0f} seconds") from error
+            finally:
+                process.kill()
+        if process.returncode != 0:
+            raise self._refused("holds objects that git cannot read; git fsck there")
+        return output
 
     def _refused(self, reason: str) -> InputError:
         return InputError(f"harness.path: {self._checkout}: {reason}")
