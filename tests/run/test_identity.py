@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from jevexp import run as running
-from jevexp.run import asking, planning
+from jevexp.run import planning
 from jevexp.store import RunDirectory, RunStatus
 from tests.run.resume.sessions import Named, right
 from tests.support.compose import compose
@@ -29,8 +29,7 @@ def test_a_contradicted_claim(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, identity: str, status: str, asked: int
 ) -> None:
     provider = Observed(right)
-    for module in (planning, asking):
-        monkeypatch.setattr(module, "make_backend", lambda *_: provider)
+    monkeypatch.setattr(planning, "make_backend", lambda *_: provider)
     settings = compose(
         "dataset=demo", "caps.limit=3", "tracking=none", *OTHER, f"identity={identity}"
     )

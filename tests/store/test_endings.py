@@ -15,7 +15,6 @@ from jevexp.core.decision import Decision, Request
 from jevexp.core.record import Record
 from jevexp.core.task import Task
 from jevexp.errors import InputError
-from jevexp.run import asking
 from jevexp.settings import Settings
 from jevexp.store import Manifest, RunDirectory, RunStatus
 from tests.support.compose import compose
@@ -37,7 +36,7 @@ class Run:
 
     def __init__(self, folder: Path, backend: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.chdir(folder)
-        monkeypatch.setattr(asking, "make_backend", lambda *arguments: backend)
+        monkeypatch.setattr(planning, "make_backend", lambda *arguments: backend)
         self.path = folder / "run"
         self.tracked: list[Path] = []
         self.outcome = experiment.run(

@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 from hydra.core.global_hydra import GlobalHydra
 
-from jevexp.cli import compose, perform
+from jevexp.cli import compose
 from jevexp.cli.main import main
 
 # What Python itself shows nobody unless asked.
@@ -105,7 +105,6 @@ def _borrowed(cwd: Path, environment: Mapping[str, str]) -> Iterator[None]:
         patch.object(sys, "path", ["", *sys.path]),
         # Made once a process: two runs of one second have directories of their own.
         patch.object(compose, "_LAUNCH_UID", secrets.token_hex(3)),
-        patch.object(perform, "_tracking", []),
         warnings.catch_warnings(),
         _logging_restored(),
         chdir(cwd),

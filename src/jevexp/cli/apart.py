@@ -18,18 +18,18 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from jevexp import run as experiment
 from jevexp.backends.server.lifeline import die_with, parent_to_name, wait_for_end_of_input
-from jevexp.cli.perform import console, perform
+from jevexp.cli.perform import console, perform_member
 from jevexp.core.json import dumps
 from jevexp.harness.interrupts import Interrupted
+from jevexp.run import Launch
 from jevexp.settings import Settings
 from jevexp.untrusted.python import leave_safe_environment, python_module
 
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def perform_apart(settings: Settings, launch: experiment.Launch, *, number: int | None) -> None:
+def perform_apart(settings: Settings, launch: Launch, *, number: int) -> None:
     """Perform a run in a process of its own and wait for its end.
 
     Raises:
@@ -100,13 +100,13 @@ def main() -> int:
     die_with(asked["parent"], signal.SIGTERM)
     threading.Thread(target=_end_with_input, daemon=True).start()
     settings = Settings.of(asked["settings"])
-    launch = experiment.Launch(
+    launch = Launch(
         directory=Path(asked["directory"]),
         sweep=Path(asked["sweep"]) if asked["sweep"] else None,
         overrides=tuple(asked["overrides"]),
     )
     try:
-        perform(lambda: experiment.plan(settings), launch, number=asked["number"])
+        perform_member(settings, launch, number=asked["number"])
     except Interrupted as signalled:
         return signalled.exit_status
     return 0

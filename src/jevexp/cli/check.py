@@ -9,7 +9,6 @@ from rich.console import Console
 from rich.text import Text
 
 from jevexp import run as experiment
-from jevexp.backends.factory import make_backend
 from jevexp.backends.protocol import Backend
 from jevexp.cli.arguments import overrides_of
 from jevexp.cli.compose import compose_command
@@ -48,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
     _check_caps(settings, report)
     plan = experiment.plan(settings)
     report.good("dataset", f"{len(plan.tasks)} tasks, {plan.dataset.dataset_hash[:12]}…")
-    backend = make_backend(settings.backend, settings.model, plan.tasks)
+    backend = plan.backend
     with tempfile.TemporaryDirectory(prefix="jevexp-check-") as folder:
         try:
             backend.open(Path(folder))

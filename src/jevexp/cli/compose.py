@@ -5,6 +5,7 @@ everything is composed here first, with the same files and overrides, and each o
 becomes one line.
 """
 
+import copy
 import difflib
 import re
 import secrets
@@ -22,7 +23,8 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
-from omegaconf import DictConfig, OmegaConf
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
@@ -32,6 +34,7 @@ from jevexp.cli.launchers import EXTRAS
 from jevexp.core.json import dumps
 from jevexp.errors import InputError
 from jevexp.settings import Settings, unknown_field
+from jevexp.untrusted.writing import make_folder, write_new
 
 # Made once in the launching process: two starts in the same second never share a directory.
 _LAUNCH_UID = secrets.token_hex(3)
@@ -54,7 +57,8 @@ class Composition:
     """What a command line asks for: one run, or a sweep of several below one directory.
 
     `fixed` says whether `settings` are those of all runs: some sweepers choose as they go.
-    `launched` says whether a launcher starts processes for the runs.
+    `launched` says whether a launcher starts processes for the runs. `composed` is the one run's
+    configuration as Hydra has it, null for a sweep.
     """
 
     settings: tuple[Settings, ...]
@@ -62,6 +66,31 @@ class Composition:
     is_sweep: bool
     fixed: bool = True
     launched: bool = False
+    composed: DictConfig | None = None
+
+    @property
+    def overrides(self) -> tuple[str, ...]:
+        """What was typed for the one run, apart from Hydra's own fields."""
+        return tuple(self.composed.hydra.overrides.task) if self.composed else ()
+
+    def write_hydra_files(self) -> None:
+        """Write `.hydra`, as Hydra leaves it in the directory of every run of a sweep."""
+        if self.composed is None:
+            return
+        configuration = copy.deepcopy(self.composed)
+        with read_write(configuration), open_dict(configuration):
+            hydra = configuration.pop("hydra")
+            hydra.mode = RunMode.RUN
+            hydra.runtime.output_dir = str(self.directory.resolve())
+        files = {
+            "config.yaml": configuration,
+            "hydra.yaml": OmegaConf.create({"hydra": hydra}),
+            "overrides.yaml": OmegaConf.create(list(self.overrides)),
+        }
+        folder = self.directory / ".hydra"
+        make_folder(folder)
+        for name, content in files.items():
+            write_new(folder / name, OmegaConf.to_yaml(content).encode())
 
 
 def register_resolvers() -> None:
@@ -95,7 +124,8 @@ def compose_command(arguments: Namespace) -> Composition:
         if not is_sweep:
             # A comma makes a list of choices, which only a sweep can run one by one.
             composed = _compose(overrides, fields)
-            return Composition((to_settings(composed),), Path(composed.hydra.run.dir), False)
+            directory = Path(composed.hydra.run.dir)
+            return Composition((to_settings(composed),), directory, False, composed=composed)
         runs = [
             _compose(run, fields, number) for number, run in enumerate(_expand(base, overrides))
         ]

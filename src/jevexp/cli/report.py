@@ -14,6 +14,7 @@ from jevexp.cli.identity_view import identity_table, run_lines
 from jevexp.cli.resumed_settings import resume_command
 from jevexp.cli.sweep_file import SWEEP_FILE, read_sweep_file
 from jevexp.core.identity import ClaimStatus
+from jevexp.core.summary import Summary
 from jevexp.errors import InputError
 from jevexp.harness.groups import percentile
 from jevexp.store import Manifest, RunDirectory, RunStatus
@@ -29,8 +30,8 @@ class Refused(InputError):
     """The run was refused before its first request; its directory holds no answer."""
 
 
-def report_run(console: Console, path: Path) -> int:
-    """Print one run that has ended; its exit status.
+def report_run_on_disk(console: Console, path: Path) -> int:
+    """Print a run by what its directory holds; its exit status.
 
     Raises:
         Refused: it was refused.
@@ -40,12 +41,22 @@ def report_run(console: Console, path: Path) -> int:
     if not (path / MANIFEST).exists():
         # It ended before its first manifest, or its directory is gone; the reason was printed.
         return 1
-    manifest = directory.read_manifest()
+    return report_run(console, directory, directory.read_manifest(), directory.read_summary())
+
+
+def report_run(
+    console: Console, directory: RunDirectory, manifest: Manifest, summary: Summary | None
+) -> int:
+    """Print one run that has ended; its exit status.
+
+    Raises:
+        Refused: it was refused.
+    """
+    path = directory.path
     if manifest.status is RunStatus.REFUSED:
         if manifest.identity and manifest.identity.status is ClaimStatus.CONTRADICTED:
             console.print(identity_table(manifest.identity))
         raise Refused(manifest.message or "refused")
-    summary = directory.read_summary()
     if summary:
         console.print(tables.results(manifest, summary))
     if manifest.status is RunStatus.RUNNING:

@@ -6,7 +6,7 @@ from pathlib import Path
 from jevexp import run as experiment
 from jevexp.cli.compose import compose_directory
 from jevexp.cli.paths import check_paths, make_directory
-from jevexp.cli.perform import console, perform, report
+from jevexp.cli.perform import console, perform_single
 from jevexp.cli.resume_sweep import resume_sweep
 from jevexp.cli.resumed_settings import resumed_settings
 from jevexp.errors import InputError
@@ -61,5 +61,4 @@ def resume_run(path: Path, overrides: list[str]) -> int:
         highlight=False,
     )
     launch = experiment.Launch(directory, overrides=(f"{RESUME}{path}", *overrides))
-    perform(lambda: plan, launch, number=None)
-    return report(directory, made)
+    return perform_single(plan, launch, made)

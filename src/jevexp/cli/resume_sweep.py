@@ -1,6 +1,6 @@
 """`resume=SWEEP`: go on with a sweep; runs that ended in it are not repeated."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -97,15 +97,10 @@ def _perform(
         if (plan := run.plan) is None:
             continue
         launch = experiment.Launch(directory / run.name, directory.absolute(), overrides)
-        try:
-            perform(_given(plan), launch, number=run.number)
-        except Interrupted as signalled:
-            return signalled
+        outcome = perform(plan, launch, tracking_of(run.settings), number=run.number)
+        if outcome and outcome.signal:
+            return outcome.signal
     return None
-
-
-def _given(plan: experiment.Plan) -> Callable[[], experiment.Plan]:
-    return lambda: plan
 
 
 def _planned(

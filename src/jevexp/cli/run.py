@@ -11,13 +11,12 @@ from pathlib import Path
 import hydra
 from hydra._internal.utils import get_args_parser
 from hydra.core.hydra_config import HydraConfig
-from hydra.types import RunMode
 from omegaconf import DictConfig
 from rich.text import Text
 
-from jevexp import run as experiment
 from jevexp.cli.apart import perform_apart
 from jevexp.cli.compose import (
+    Composition,
     check_composes,
     check_flags,
     compose_command,
@@ -28,14 +27,15 @@ from jevexp.cli.compose import (
 from jevexp.cli.conf import conf_dir
 from jevexp.cli.launchers import wait_for_runs
 from jevexp.cli.paths import check_paths, make_directory
-from jevexp.cli.perform import console, perform, report, tracking_of
+from jevexp.cli.perform import console, perform_member, perform_single, tracking_of
 from jevexp.cli.report import report_sweep
 from jevexp.cli.sweep_file import SweepFile
 from jevexp.harness.interrupts import Interrupted
+from jevexp.run import Launch, plan
 from jevexp.untrusted.python import safe_environment
 
-# The process that hands a command line to Hydra; a launcher's other processes are none of these.
-_launching: list[int] = []
+# The process that hands a sweep to Hydra; a launcher's other processes inherit the variable.
+_LAUNCHED_BY = "JEVEXP_LAUNCHED_BY"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -57,38 +57,46 @@ def main(arguments: Sequence[str]) -> int:
     composition = compose_command(parsed)
     for settings in composition.settings:
         check_paths(composition.directory, settings)
-        experiment.plan(settings)
-    made = make_directory(composition.directory)
-    if composition.is_sweep and composition.fixed:
-        SweepFile.of(composition.settings).write(composition.directory)
-    where = "hydra.sweep.dir" if composition.is_sweep else "hydra.run.dir"
-    interrupted: Interrupted | None = None
     if composition.is_sweep:
-        # Hydra would print what a launcher raises, and end this process.
-        os.environ["HYDRA_FULL_ERROR"] = "1"
+        return _run_sweep(composition, [*arguments, search_path(parsed.config_dir)])
+    single = plan(composition.settings[0])
+    made = make_directory(composition.directory)
+    composition.write_hydra_files()
+    launch = Launch(composition.directory, overrides=composition.overrides)
+    return perform_single(single, launch, made)
+
+
+def _run_sweep(composition: Composition, arguments: Sequence[str]) -> int:
+    """Check every run, hand them to Hydra's launcher, and print what came of them."""
+    for settings in composition.settings:
+        plan(settings)
+    make_directory(composition.directory)
+    if composition.fixed:
+        SweepFile.of(composition.settings).write(composition.directory)
+    interrupted: Interrupted | None = None
+    # Hydra would print what a launcher raises, and end this process.
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    # A job in another process than this one was started by a launcher.
+    os.environ[_LAUNCHED_BY] = str(os.getpid())
     try:
         # The same directory again, since a second composition would name another one.
-        directory = f"{where}={quoted(str(composition.directory))}"
+        directory = f"hydra.sweep.dir={quoted(str(composition.directory))}"
         with safe_environment() if composition.launched else nullcontext():
-            _hand_to_hydra([*arguments, search_path(parsed.config_dir), directory])
+            _hand_to_hydra([*arguments, directory])
     except Interrupted as signalled:
         interrupted = signalled
     except KeyboardInterrupt:
         # Between two runs, or while a launcher's other processes are at work.
         interrupted = Interrupted(signal.SIGINT)
-    except (Exception, SystemExit) as error:
-        if not composition.is_sweep:
-            raise
+    except (Exception, SystemExit) as error:  # noqa: BLE001  a plugin may raise anything
         # That is no reason to lose the runs that it has started.
         console.print(Text(f"the launcher gave up: {type(error).__name__}", style="red"))
         wait_for_runs(composition.directory, len(composition.settings))
-    if composition.is_sweep:
-        status = report_sweep(console, composition.directory, len(composition.settings))
-        tracking_of(composition.settings[0]).finish_sweep(
-            composition.directory, interrupted=interrupted is not None
-        )
-        return interrupted.exit_status if interrupted else status
-    return report(composition.directory, made)
+    status = report_sweep(console, composition.directory, len(composition.settings))
+    tracking_of(composition.settings[0]).finish_sweep(
+        composition.directory, interrupted=interrupted is not None
+    )
+    return interrupted.exit_status if interrupted else status
 
 
 def _flags(arguments: Sequence[str], overrides: Sequence[str]) -> list[str]:
@@ -105,7 +113,6 @@ def _only_shows(parsed: Namespace) -> bool:
 
 
 def _hand_to_hydra(arguments: Sequence[str]) -> None:
-    _launching.append(os.getpid())
     # Hydra reads sys.argv, and so do the launchers that start other processes.
     sys.argv = ["jevexp", *arguments]
     hydra.main(version_base="1.3", config_path=str(conf_dir().resolve()), config_name="config")(
@@ -114,7 +121,7 @@ def _hand_to_hydra(arguments: Sequence[str]) -> None:
 
 
 def job(config: DictConfig) -> None:
-    """One run, in whatever process Hydra's launcher starts it.
+    """One run of a sweep, in whatever process Hydra's launcher starts it.
 
     How the run ended stands in its directory, where the launching process reads it.
 
@@ -123,14 +130,12 @@ def job(config: DictConfig) -> None:
     """
     settings = to_settings(config)
     state = HydraConfig.get()
-    sweeping = state.mode == RunMode.MULTIRUN
-    launch = experiment.Launch(
+    launch = Launch(
         directory=Path(state.runtime.output_dir),
-        sweep=Path(state.sweep.dir).absolute() if sweeping else None,
+        sweep=Path(state.sweep.dir).absolute(),
         overrides=tuple(state.overrides.task),
     )
-    number = state.job.num if sweeping else None
-    if sweeping and os.getpid() not in _launching:
-        perform_apart(settings, launch, number=number)
-        return
-    perform(lambda: experiment.plan(settings), launch, number=number)
+    if os.environ.get(_LAUNCHED_BY) != str(os.getpid()):
+        perform_apart(settings, launch, number=state.job.num)
+    else:
+        perform_member(settings, launch, number=state.job.num)

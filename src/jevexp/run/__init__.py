@@ -1,7 +1,6 @@
 """One run: planned, asked, proved, tracked."""
 
-from jevexp.run.asking import Observer
-from jevexp.run.identifying import Identification, identify
+from jevexp.run.asking import Identification, Observer, identify
 from jevexp.run.planning import Launch, Plan, check_ledger, plan
 from jevexp.run.running import Outcome, run
 

@@ -1,26 +1,53 @@
 """The part of a run that needs a provider: open it, identify it, put the tasks to it."""
 
 import logging
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
-from jevexp.backends.factory import make_backend
 from jevexp.backends.protocol import check_concurrency
+from jevexp.core.identity import Fingerprint, IdentityReport
 from jevexp.core.record import Record
 from jevexp.errors import InputError
 from jevexp.harness import ExpectedModel, RunContext, RunOutcome, Tariff
 from jevexp.harness.interrupts import Interrupts
+from jevexp.identity import fingerprint, observe, reconcile
 from jevexp.ledger import FilePlace, Ledger, LedgerError
-from jevexp.run.identifying import identify
 from jevexp.run.journal import Journal
 from jevexp.run.planning import Launch, Plan
 from jevexp.settings import Settings
 from jevexp.store import RunDirectory
 from jevexp.store.directory import LEDGER
+from jevexp.untrusted.console import SafeConsole
 from jevexp.untrusted.writing import sync_directory
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Identification:
+    """Who answers, held against who was declared, and the hash of what is measured."""
+
+    report: IdentityReport
+    fingerprint: Fingerprint
+
+
+def identify(settings: Settings, description: Mapping[str, Any]) -> Identification:
+    """Identify an open provider by its description and, where it is here, its weights' file.
+
+    Raises:
+        InputError: the file that the provider was started with cannot be read.
+    """
+    started_with = description.get("gguf")
+    observed = observe(
+        description,
+        weights=Path(started_with) if started_with else None,
+        show=SafeConsole(stderr=True),
+    )
+    report = reconcile(settings.model, observed)
+    return Identification(report, fingerprint(description, report, settings.runner.concurrency))
 
 
 class Observer(Protocol):
@@ -40,7 +67,7 @@ class Observer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class ProviderSession:
     """Everything that lives only while requests are sent, opened and closed in order."""
 
     plan: Plan
@@ -57,7 +84,7 @@ class Attempt:
         """
         settings = self.plan.settings
         with ExitStack() as stack:
-            backend = make_backend(settings.backend, settings.model, self.plan.tasks)
+            backend = self.plan.backend
             stack.callback(backend.close)
             with interrupts.waiting():
                 backend.open(self.directory.path)
@@ -106,15 +133,14 @@ class Attempt:
             InputError: it is not who was declared, and that is not to be tolerated.
         """
         settings = self.plan.settings
-        found = identify(settings, description)
-        fingerprint = found.fingerprint
-        self.journal.opened(description, found.report, fingerprint)
+        identification = identify(settings, description)
+        self.journal.opened(description, identification.report, identification.fingerprint)
         adoption = self.plan.adoption
-        if adoption and (reason := adoption.difference(fingerprint)):
+        if adoption and (reason := adoption.difference(identification.fingerprint)):
             raise InputError(f"resume: {reason}; these answers cannot stand in one run")
         if settings.identity == "record":
             return None
-        if reason := found.report.reason():
+        if reason := identification.report.reason():
             raise InputError(f"identity: {reason}; correct the claim, or set identity=record")
         model = description.get("model")
         for earlier in adoption.models if adoption else ():

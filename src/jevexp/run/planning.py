@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jevexp.backends.factory import make_backend
-from jevexp.backends.protocol import check_concurrency
+from jevexp.backends.protocol import Backend, check_concurrency
 from jevexp.core.task import Task
 from jevexp.datasets import LoadedDataset, load_dataset
 from jevexp.harness import Harness, make_harness
@@ -21,14 +21,16 @@ from jevexp.untrusted.console import SafeConsole
 class Plan:
     """A run that can go ahead as far as anyone can tell without asking a provider.
 
-    `adoption` is what it takes over from an earlier run, `charged_before_usd` what earlier sittings
-    were charged in ledgers of their own, in US dollars.
+    `backend` is the provider, made once and not opened yet. `adoption` is what is taken over from
+    an earlier run, `charged_before_usd` what earlier sittings were charged in ledgers of their own,
+    in US dollars.
     """
 
     settings: Settings
     dataset: LoadedDataset
     tasks: Sequence[Task]
     harness: Harness
+    backend: Backend
     adoption: Adoption | None = None
     charged_before_usd: float = 0.0
 
@@ -77,7 +79,7 @@ def plan(settings: Settings) -> Plan:
     check_ledger(settings)
     harness = make_harness(settings.harness, concurrency=settings.runner.concurrency)
     harness.check(tasks)
-    return Plan(settings, dataset, tasks, harness)
+    return Plan(settings, dataset, tasks, harness, backend)
 
 
 def check_ledger(settings: Settings) -> tuple[float, float]:

@@ -10,7 +10,7 @@ from jevexp.core.task import Task
 from jevexp.errors import InputError
 from jevexp.harness import RunOutcome
 from jevexp.harness.interrupts import Interrupted, Interrupts
-from jevexp.run.asking import Attempt, Observer
+from jevexp.run.asking import Observer, ProviderSession
 from jevexp.run.journal import Ending, Journal
 from jevexp.run.planning import Launch, Plan
 from jevexp.run.runlog import run_log
@@ -56,8 +56,8 @@ def run(
         with run_log(directory.path / LOG):
             journal = _journal(plan, launch, directory)
             journal.save()
-            attempt = Attempt(plan, launch, directory, journal)
-            ending = _ending(journal, lambda: attempt.run(observer, interrupts))
+            session = ProviderSession(plan, launch, directory, journal)
+            ending = _ending(journal, lambda: session.run(observer, interrupts))
             outcome = _complete(plan, directory, journal, ending)
         directory.seal()
         tracked = ending.status is not RunStatus.REFUSED and not interrupts.impatient

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from jevexp.core.decision import Decision, Request
 from jevexp.core.record import Record
 from jevexp.core.task import Task
 from jevexp.datasets import load_dataset
-from jevexp.run import asking, planning
+from jevexp.run import planning
 from jevexp.run.resume import adopt, read_earlier
 from jevexp.settings import Settings
 from jevexp.store import Manifest, RunDirectory
@@ -134,11 +134,12 @@ class Desk:
         session = Session(path, provider)
         self.sessions.append(session)
         with self.patch.context() as patch:
-            patch.setattr(asking, "make_backend", lambda *arguments: provider)
             if any(isinstance(step, Killed) for step in provider.steps):
                 patch.setattr(RunDirectory, "place_adopted", lambda directory: None)
             with suppress(Killed):
-                experiment.run(plan, experiment.Launch(path), Silent(), _untracked)
+                experiment.run(
+                    replace(plan, backend=provider), experiment.Launch(path), Silent(), _untracked
+                )
         return session
 
 
