@@ -15,6 +15,7 @@ from jevexp.core.decision import Decision, Request
 from jevexp.core.record import Record
 from jevexp.core.task import Task
 from jevexp.errors import InputError
+from jevexp.run import planning
 from jevexp.settings import Settings
 from jevexp.store import Manifest, RunDirectory, RunStatus
 from tests.support.compose import compose
