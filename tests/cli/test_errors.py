@@ -125,4 +125,4 @@ def test_an_outputs_folder_that_cannot_be_made_is_named(workplace: Path) -> None
 
     assert done.status == 2
     assert done.err.startswith("error: file/")
-    assert done.err.endswith(": cannot be made: Not a directory\n")
+    assert done.err.endswith(": cannot be made: is no folder\n")
