@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from jevexp.datasets import LoadedFile, dataset_hash, load_dataset, load_tasks, pull, resolve
-from jevexp.datasets.load import TaskFile, read_file
+from jevexp.datasets.tasks import TaskFile, read_file
 from jevexp.errors import InputError
 from jevexp.settings import Dataset, PinnedFile
 from tests.datasets.file_server import FileServer, pin_of, pinned, serving, task_lines

@@ -14,6 +14,7 @@ from jevexp.backends.rereading import AnswerReader, RawAnswer, read_probabilitie
 from jevexp.core.decision import Decision, ProbsSource, Request
 from jevexp.core.json import loads
 from jevexp.core.task import Question, Task
+from jevexp.datasets.tasks import lines_advice
 from jevexp.errors import InputError
 from jevexp.settings import ModelIdentity, ReplayBackend
 from jevexp.untrusted.files import TooLong, numbered_lines, opened
@@ -153,7 +154,14 @@ def read_answers(path: Path) -> Source:
             for number, line in numbered_lines(file):
                 digest.update(line)
                 if line.strip():
-                    key, decision = _answer(line, f"backend.answers: {path}:{number}")
+                    try:
+                        key, decision = _answer(line)
+                    except ValueError as error:
+                        if not decisions and (advice := lines_advice(path)):
+                            raise InputError(f"backend.answers: {path}: {advice}") from error
+                        raise InputError(
+                            f"backend.answers: {path}:{number}: not an answer: {_reason(error)}"
+                        ) from error
                     decisions.setdefault(key, []).append(decision)
     except TooLong as error:
         raise InputError(f"backend.answers: {path}:{error.line}: {error}") from error
@@ -165,13 +173,14 @@ def read_answers(path: Path) -> Source:
     return Source(decisions, description)
 
 
-def _answer(line: bytes, place: str) -> tuple[str, Decision]:
-    """What one line was asked, and what it answers."""
-    try:
-        answer = AnswerLine.model_validate(loads(line))
-        question = Question.model_validate(answer.question)
-    except ValueError as error:
-        raise InputError(f"{place}: not an answer: {_reason(error)}") from error
+def _answer(line: bytes) -> tuple[str, Decision]:
+    """What one line was asked, and what it answers.
+
+    Raises:
+        ValueError: it is no answer.
+    """
+    answer = AnswerLine.model_validate(loads(line))
+    question = Question.model_validate(answer.question)
     return question_key(answer.state, question.wire()), answer.decision()
 
 

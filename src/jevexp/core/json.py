@@ -3,8 +3,10 @@
 import json
 import math
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, NoReturn
 
 # A recursive alias would say more, but every reader has to narrow it again.
@@ -57,6 +59,37 @@ def loads(text: str | bytes, *, lenient: bool = False) -> JSON:
     if not lenient and _HALF.search(decoded):
         _check_whole_characters(value)
     return value
+
+
+def how_to_split(document: bytes, path: Path) -> str | None:
+    """What is wrong with a document that should have one object a line, and the command that helps.
+
+    Args:
+        document: the bytes of the whole file.
+        path: the file, which the command reads and leaves as it is.
+
+    Returns:
+        None where the file is neither an array nor an object over several lines.
+    """
+    try:
+        text = document.decode().strip()
+        value, end = _LENIENT.raw_decode(text)
+    except (ValueError, RecursionError):
+        return None
+    fields = value if isinstance(value, dict) else {}
+    arrays = [name for name, part in fields.items() if isinstance(part, list) and part]
+    if isinstance(value, list):
+        what, parts = "one JSON array", ".[]"
+    elif "\n" not in text[:end]:
+        return None
+    elif len(fields) == 1 and arrays:
+        what = f"one JSON object that holds an array, {arrays[0]!r}"
+        parts = f".{dumps(arrays[0])}[]"
+    else:
+        what, parts = "JSON that goes on over several lines", "."
+    lines = path.with_name(f"{path.stem}-lines.jsonl")
+    command = shlex.join(["jq", "-c", parts, str(path)])
+    return f"holds {what}; write one object a line: {command} > {shlex.quote(str(lines))}"
 
 
 def _refuse(constant: str) -> NoReturn:

@@ -1,7 +1,6 @@
 """Which tasks are asked: pinned files that are downloaded once, shipped ones, or your own."""
 
-from jevexp.datasets.cache import FileState, cached_path, file_state
-from jevexp.datasets.load import dataset_hash, load_tasks
+from jevexp.datasets.pinned import FileState, cached_path, file_state
 from jevexp.datasets.resolve import (
     LoadedDataset,
     LoadedFile,
@@ -11,6 +10,7 @@ from jevexp.datasets.resolve import (
     planned_tasks_or_none,
     pull,
 )
+from jevexp.datasets.tasks import dataset_hash, load_tasks
 
 __all__ = [
     "FileState",

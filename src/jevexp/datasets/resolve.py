@@ -9,11 +9,15 @@ from typing import Any
 from rich.console import Console
 
 from jevexp.core.task import Task
-from jevexp.datasets.cache import FileState, fetch, file_state
-from jevexp.datasets.download import pinned_url
-from jevexp.datasets.load import hash_of, read_file
-from jevexp.datasets.tasks import Tasks
-from jevexp.datasets.verify import difference, sha256_of
+from jevexp.datasets.pinned import (
+    FileState,
+    difference,
+    fetch,
+    file_state,
+    pinned_url,
+    sha256_of,
+)
+from jevexp.datasets.tasks import Tasks, hash_of, read_file
 from jevexp.errors import InputError
 from jevexp.settings import Dataset, PinnedFile
 from jevexp.store.manifest import Manifest

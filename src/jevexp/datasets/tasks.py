@@ -1,10 +1,39 @@
-"""The tasks of a dataset, kept small."""
+"""Task files: JSON Lines in UTF-8, one task a line, read and checked one line at a time."""
 
-from collections.abc import Iterator, Sequence
-from typing import overload
+import difflib
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, overload
 
-from jevexp.core.json import loads
-from jevexp.core.task import Task
+from pydantic import BaseModel, ValidationError
+
+from jevexp.core.json import dumps, how_to_split, loads
+from jevexp.core.task import Question, Task
+from jevexp.errors import InputError
+from jevexp.untrusted.files import TooLong, numbered_lines, opened, read_document
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+_REASONS = {
+    "missing": "missing",
+    "string_type": "expected text",
+    "string_too_short": "must not be empty",
+    "too_short": "must not be empty",
+    "tuple_type": "expected a list",
+    "dict_type": "expected an object",
+    "model_type": "expected an object",
+    "enum": 'expected "noul", "choice" or "score"',
+    "literal_error": 'expected "public" or "private"',
+}
+# Fields of several types: what the first type misses would be half of the reason.
+_UNIONS = {
+    "expected": "takes a label, the number of a level or null",
+    "question.criteria": "expected an object, a list or null",
+}
+_WITHOUT_FINDING = ("missing", "string_too_short", "too_short")
 
 
 class Tasks(Sequence[Task]):
@@ -36,3 +65,207 @@ class Tasks(Sequence[Task]):
 
     def __len__(self) -> int:
         return len(self._lines)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFile:
+    """What one file held: a line for each task, in order, and what was read.
+
+    `canonical` are the same tasks as they enter the dataset hash; `sha256` and `bytes` are of the
+    whole file.
+    """
+
+    lines: tuple[bytes, ...]
+    canonical: tuple[bytes, ...]
+    sha256: str
+    bytes: int
+
+
+def load_tasks(path: Path | str, *, strict: bool = True) -> list[Task]:
+    """The tasks of a file, in the file's order.
+
+    Args:
+        path: a JSON Lines file; see the reference page on task files.
+        strict: refuse fields that no task has, instead of ignoring them.
+
+    Raises:
+        InputError: naming the file, the line, the task and the field.
+    """
+    return list(Tasks(read_file(Path(path), strict=strict, places={}).lines))
+
+
+def dataset_hash(tasks: Iterable[Task]) -> str:
+    """SHA-256 over the sorted canonical records: the same whatever the tasks' order."""
+    return hash_of(map(canonical_line, tasks))
+
+
+def hash_of(canonical: Iterable[bytes]) -> str:
+    """SHA-256 over canonical records, sorted."""
+    digest = hashlib.sha256()
+    for line in sorted(canonical):
+        digest.update(line)
+    return digest.hexdigest()
+
+
+def read_file(path: Path, *, strict: bool, places: dict[str, str]) -> TaskFile:
+    """Read and check one file of a dataset.
+
+    `places` says where each task id was seen; files of one dataset share it, since an id occurs
+    once in all of them.
+
+    Raises:
+        InputError: naming the file, the line, the task and the field.
+    """
+    digest = hashlib.sha256()
+    size = 0
+    lines: list[bytes] = []
+    canonical = []
+    try:
+        with opened(path) as stream:
+            for number, raw in numbered_lines(stream):
+                digest.update(raw)
+                size += len(raw)
+                if raw.strip():
+                    try:
+                        task = _task_once(raw, f"{path}:{number}", strict=strict, places=places)
+                    except BadLine as error:
+                        if not lines and (advice := lines_advice(path)):
+                            raise InputError(f"{path}: {advice}") from error
+                        raise InputError(f"{path}:{number}: {error}") from error
+                    lines.append(raw)
+                    canonical.append(canonical_line(task))
+    except TooLong as error:
+        raise InputError(f"{path}:{error.line}: {error}; one task a line") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot read the task file: {error.strerror or error}") from error
+    if not lines:
+        raise InputError(f"{path}: holds no tasks; a task file has one JSON object a line")
+    return TaskFile(tuple(lines), tuple(canonical), digest.hexdigest(), size)
+
+
+def _task_once(raw: bytes, place: str, *, strict: bool, places: dict[str, str]) -> Task:
+    task = parse(raw, strict=strict)
+    if first := places.get(task.id):
+        raise BadLine(f"task {task.id!r}: id: also at {first}")
+    places[task.id] = place
+    return task
+
+
+def lines_advice(path: Path) -> str | None:
+    """What is wrong with a file that is one JSON document, and how to make JSON Lines of it."""
+    try:
+        return how_to_split(read_document(path), path)
+    except (OSError, TooLong):
+        return None
+
+
+class BadLine(ValueError):
+    """There is no usable task on the line; names the task and the field where they are known."""
+
+
+def parse(raw: bytes, *, strict: bool) -> Task:
+    """The task on one line of a task file.
+
+    Args:
+        raw: the line's bytes.
+        strict: refuse fields that no task has, instead of ignoring them.
+
+    Raises:
+        BadLine: not UTF-8, not JSON, or not a task.
+    """
+    text = _text(raw.rstrip(b"\r\n"))
+    document = _document(text)
+    if not isinstance(document, dict):
+        raise BadLine(f"expected an object, found {_shown(document)}")
+    try:
+        _check_once_and_whole(text)
+        if strict:
+            _check_known(document)
+        return _task(document)
+    except BadLine as error:
+        name = document.get("id")
+        if not isinstance(name, str):
+            raise
+        raise BadLine(f"task {name!r}: {error}") from error
+
+
+def canonical_line(task: Task) -> bytes:
+    """The task as it enters the dataset hash: UTF-8 JSON with sorted keys, and a newline."""
+    return f"{dumps(task.canonical(), sort_keys=True)}\n".encode()
+
+
+def _text(raw: bytes) -> str:
+    if raw.startswith(_BYTE_ORDER_MARK):
+        raise BadLine("begins with a byte order mark; save the file as UTF-8 without one")
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        at = error.start
+        raise BadLine(f"not UTF-8: byte 0x{raw[at]:02x} at position {at + 1}") from error
+
+
+def _document(text: str) -> Any:
+    try:
+        return loads(text, lenient=True)
+    except json.JSONDecodeError as error:
+        raise BadLine(f"not JSON: {error.msg} at column {error.colno}") from error
+    except ValueError as error:
+        raise BadLine(f"not JSON: {error}") from error
+
+
+def _check_once_and_whole(text: str) -> None:
+    """Refuse a key that occurs twice, and half of a surrogate pair; the task's id is known now."""
+    try:
+        loads(text)
+    except ValueError as error:
+        raise BadLine(str(error)) from error
+
+
+def _check_known(document: dict[str, Any]) -> None:
+    _refuse_unknown(document, Task, prefix="")
+    if isinstance(question := document.get("question"), dict):
+        _refuse_unknown(question, Question, prefix="question.")
+
+
+def _refuse_unknown(fields: dict[str, Any], model: type[BaseModel], *, prefix: str) -> None:
+    known = list(model.model_fields)
+    for key in fields:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
+            hint = f"did you mean {prefix}{near[0]}?" if near else f"there are {', '.join(known)}"
+            raise BadLine(
+                f"{prefix}{key if key.isidentifier() else repr(key)}: no such field; {hint}"
+            )
+
+
+def _task(document: dict[str, Any]) -> Task:
+    try:
+        task = Task.model_validate(document)
+        canonical_line(task)
+    except ValidationError as error:
+        raise BadLine(_explain(error)) from error
+    except (ValueError, RecursionError) as error:
+        # Pydantic writes criteria out, and goes less deep than the parser did.
+        raise BadLine("question: nested too deep") from error
+    return task
+
+
+def _explain(error: ValidationError) -> str:
+    first = error.errors()[0]
+    if first["type"] == "value_error":
+        # The task's own rules begin with the field.
+        return first["msg"].removeprefix("Value error, ")
+    place = ".".join(str(part) for part in first["loc"])
+    reason = _REASONS.get(first["type"], first["msg"])
+    if first["type"] in _WITHOUT_FINDING:
+        return f"{place}: {reason}"
+    for field, either in _UNIONS.items():
+        if place.startswith(field):
+            # Pydantic adds the type that it tried last.
+            place, reason = field, either
+    return f"{place}: {reason}, found {_shown(first['input'])}"
+
+
+def _shown(value: Any) -> str:
+    text = dumps(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler
 import pytest
 from rich.console import Console
 
-from jevexp.datasets.download import Limits, download, pinned_url
+from jevexp.datasets.pinned import Limits, download, pinned_url
 from jevexp.errors import InputError
 from tests.datasets.file_server import Answer, FileServer, pin_of, pinned, serving, task_lines
 

@@ -15,8 +15,7 @@ from typing import NoReturn
 import pytest
 
 from jevexp.datasets import FileState, file_state
-from jevexp.datasets.cache import cached_path, fetch
-from jevexp.datasets.download import Limits
+from jevexp.datasets.pinned import Limits, cached_path, fetch
 from jevexp.errors import InputError
 from jevexp.store.cache import cache_folder
 from tests.datasets.file_server import FileServer, pin_of, serving, task_lines, whole
@@ -26,7 +25,7 @@ PIN = pin_of(BODY)
 FETCH = """
 import json, sys
 from pathlib import Path
-from jevexp.datasets.cache import fetch
+from jevexp.datasets.pinned import fetch
 from jevexp.settings import PinnedFile
 pin, url, cache = json.loads(sys.argv[1])
 print(fetch(PinnedFile(**pin), url, cache=Path(cache)))
@@ -60,7 +59,7 @@ def test_a_filled_cache_needs_no_lock(
     def read_only(*arguments: object) -> NoReturn:
         raise OSError(errno.EROFS, "Read-only file system")
 
-    monkeypatch.setattr("jevexp.datasets.cache.locked", read_only)
+    monkeypatch.setattr("jevexp.datasets.pinned.locked", read_only)
     assert fetch(PIN, server.url, cache=tmp_path) == path
     path.unlink()
     with pytest.raises(InputError, match="Read-only file system"):
