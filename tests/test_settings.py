@@ -13,7 +13,14 @@ from pydantic import BaseModel, ValidationError
 
 from jevexp.cli.conf import conf_dir
 from jevexp.errors import InputError
-from jevexp.settings import FakeBackend, LlamaCppBackend, Settings, field_names
+from jevexp.settings import (
+    FakeBackend,
+    FrozenSettings,
+    LlamaCppBackend,
+    Settings,
+    Tracking,
+    field_names,
+)
 from tests.support.compose import compose
 
 DEFAULTS = compose()
@@ -136,6 +143,24 @@ def test_an_option_of_ones_own_is_found_in_another_folder(tmp_path: Path) -> Non
 def test_an_unknown_field_comes_with_the_nearest_right_one(override: str, line: str) -> None:
     with pytest.raises(InputError) as raised:
         compose(override)
+    assert str(raised.value).startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("part", "settings", "line"),
+    [
+        ("tracking", Tracking, "tracking.timeout: no such field; did you mean tracking.timeout_s?"),
+        ("backend", FakeBackend, "backend.timeout: no such field; backend has accuracy, kind, "),
+        ("", Tracking, "timeout: no such field; did you mean timeout_s?"),
+    ],
+)
+def test_an_unknown_field_of_a_part_is_named_where_the_part_stands(
+    part: str, settings: type[FrozenSettings], line: str
+) -> None:
+    fields = (DEFAULTS.backend if part == "backend" else DEFAULTS.tracking).model_dump(mode="json")
+    assert settings.of(fields, at=part)
+    with pytest.raises(InputError) as raised:
+        settings.of(fields | {"timeout": 1}, at=part)
     assert str(raised.value).startswith(line)
 
 

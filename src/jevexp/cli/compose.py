@@ -372,4 +372,4 @@ def _refused_override(field: str, text: str) -> str:
         return f"{field}: given twice"
     if re.match(r"hydra\b", field):
         return f"{field}: Hydra has no such field; see jevexp --cfg hydra"
-    return unknown_field(field.replace("/", "."))
+    return unknown_field(field.replace("/", "."), Settings)

@@ -17,7 +17,7 @@ from jevexp.ledger import FilePlace, LedgerError, Place, database_place
 from jevexp.ledger.protocol import ReadableLedger
 from jevexp.ledger.statement import Open, statement
 from jevexp.settings import check_ledger_url
-from jevexp.settings.base import EnvironmentVariable, Model
+from jevexp.settings.base import EnvironmentVariable, FrozenSettings
 from jevexp.store.directory import LEDGER, MANIFEST, RunDirectory
 from jevexp.untrusted.addresses import check_database_address
 from jevexp.untrusted.text import printable_json
@@ -84,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-class _Password(Model):
+class _Password(FrozenSettings):
     password_env: EnvironmentVariable | None
 
 

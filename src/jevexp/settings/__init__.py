@@ -2,25 +2,43 @@
 
 Hydra and OmegaConf stop above here: everything else reads these models. Every key is listed, an
 unknown one is refused, and a secret appears only as the name of the environment variable that
-holds it. One file a group, and one a provider.
+holds it.
 """
 
+from jevexp.settings.backends import (
+    FakeBackend,
+    JudgevetBackend,
+    LlamaCppBackend,
+    LlamaReadout,
+    LlamaServer,
+    LlamaTemplate,
+    PythonBackend,
+    ReplayBackend,
+    TypevetSession,
+)
 from jevexp.settings.base import (
     BackendSettings,
     CacheType,
     EnvironmentVariable,
-    Model,
+    FrozenSettings,
     Name,
     Seconds,
     Sha256,
     Usd,
+    field_names,
+    read_secret,
+    unknown_field,
 )
-from jevexp.settings.dataset import Dataset, PinnedFile
-from jevexp.settings.fake import FakeBackend
-from jevexp.settings.http import HttpBackend, ServerCommand
-from jevexp.settings.judgevet import JudgevetBackend, TypevetSession
-from jevexp.settings.llama_cpp import LlamaCppBackend, LlamaReadout, LlamaServer, LlamaTemplate
-from jevexp.settings.messages import explain, field_names, unknown_field
+from jevexp.settings.http import (
+    HttpBackend,
+    LogprobsReadout,
+    LogprobsTemplate,
+    OpenAIBackend,
+    OpenAIChatBackend,
+    OpenAILogprobsBackend,
+    ServerCommand,
+    SystemOneBackend,
+)
 from jevexp.settings.model import (
     ChatTemplate,
     ModelIdentity,
@@ -29,19 +47,18 @@ from jevexp.settings.model import (
     Weights,
     WeightsPackage,
 )
-from jevexp.settings.openai import (
-    LogprobsReadout,
-    LogprobsTemplate,
-    OpenAIBackend,
-    OpenAIChatBackend,
-    OpenAILogprobsBackend,
-)
 from jevexp.settings.providers import PROVIDERS, AnyBackend, Provider, provider_of
-from jevexp.settings.python_factory import PythonBackend
-from jevexp.settings.replay import ReplayBackend
-from jevexp.settings.run import PINNED_COMMIT, Caps, Harness, Pricing, Runner, check_ledger_url
-from jevexp.settings.settings import Settings
-from jevexp.settings.systemone import SystemOneBackend
+from jevexp.settings.run import (
+    PINNED_COMMIT,
+    Caps,
+    Dataset,
+    Harness,
+    PinnedFile,
+    Pricing,
+    Runner,
+    Settings,
+    check_ledger_url,
+)
 from jevexp.settings.tracking import Tracking
 
 __all__ = [
@@ -55,6 +72,7 @@ __all__ = [
     "Dataset",
     "EnvironmentVariable",
     "FakeBackend",
+    "FrozenSettings",
     "Harness",
     "HttpBackend",
     "JudgevetBackend",
@@ -64,7 +82,6 @@ __all__ = [
     "LlamaTemplate",
     "LogprobsReadout",
     "LogprobsTemplate",
-    "Model",
     "ModelIdentity",
     "Name",
     "OpenAIBackend",
@@ -89,8 +106,8 @@ __all__ = [
     "Weights",
     "WeightsPackage",
     "check_ledger_url",
-    "explain",
     "field_names",
     "provider_of",
+    "read_secret",
     "unknown_field",
 ]

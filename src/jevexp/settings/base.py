@@ -1,14 +1,16 @@
-"""What all settings share: types of single values, and the base of every group."""
+"""What all settings share: types of single values, the base of every group, and its messages."""
 
+import difflib
 import math
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self
+import os
+import types
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from jevexp.core.json import dumps, representable
 from jevexp.errors import InputError
-from jevexp.settings.messages import explain
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Usd = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -19,7 +21,7 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 CacheType = Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]
 
 
-class Model(BaseModel):
+class FrozenSettings(BaseModel):
     """Base of all settings: frozen, unknown keys refused, numbers and texts never mixed up."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -42,10 +44,10 @@ class Model(BaseModel):
             # converted, so that a number in quotes is a mistake and not a number.
             return cls.model_validate_json(dumps(fields))
         except ValidationError as error:
-            raise InputError(explain(error, at)) from error
+            raise InputError(_explain(error, cls, at)) from error
 
 
-class BackendSettings(Model):
+class BackendSettings(FrozenSettings):
     """Base of every provider's settings; `kind` tells the providers apart.
 
     `costs_nothing` says that no price may be configured for a provider.
@@ -55,6 +57,92 @@ class BackendSettings(Model):
     name: Name
 
     costs_nothing: ClassVar[bool] = False
+
+
+def read_secret(variable: str | None, field: str) -> str | None:
+    """The value of an environment variable, for use in an HTTP header; None where none is named.
+
+    Args:
+        variable: the variable's name, as configured.
+        field: the field that names it, for messages.
+
+    Raises:
+        InputError: the variable is not set, or holds what no HTTP header can. The value is not
+            shown.
+    """
+    if variable is None:
+        return None
+    secret = os.environ.get(variable, "")
+    if not secret:
+        raise InputError(
+            f"{field}: {variable} is not set; export it with the secret that the server wants, or "
+            "set the field to null"
+        )
+    if not secret.isascii() or not secret.isprintable() or " " in secret:
+        raise InputError(
+            f"{field}: {variable} holds characters that no HTTP header can hold; export it again"
+        )
+    return secret
+
+
+def _explain(error: ValidationError, settings: type[BaseModel], at: str) -> str:
+    """One line for the first mistake: the field, what was found, what to do."""
+    first = error.errors()[0]
+    location = [str(part) for part in first["loc"]]
+    # A discriminated union adds its tag to the location; a person never typed it.
+    if location[:1] == ["backend"]:
+        del location[1:2]
+    field = ".".join([at, *location] if at else location)
+    if first["type"] == "extra_forbidden":
+        return unknown_field(field, settings, at)
+    if first["type"] == "missing":
+        return f"{field}: missing; set {field}=VALUE"
+    message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "value_error":
+        # Our own validators begin with the field below the model they check.
+        return f"{field}.{message}" if field else message
+    return f"{field}: {message[0].lower()}{message[1:]}, found {first['input']!r}"
+
+
+def unknown_field(field: str, settings: type[BaseModel], at: str = "") -> str:
+    """One line for a field that does not exist, with the fields that do exist near it.
+
+    Args:
+        field: the dotted name that was given.
+        settings: the model that it would belong to.
+        at: the dotted name of that model itself; empty for the whole configuration.
+    """
+    known = list(field_names(settings, f"{at}." if at else ""))
+    parent, _, leaf = field.rpartition(".")
+    siblings = sorted({name.rpartition(".")[2] for name in known if _parent(name) == parent})
+    if near := difflib.get_close_matches(leaf, siblings, n=1):
+        return f"{field}: no such field; did you mean {parent}{'.' if parent else ''}{near[0]}?"
+    if parent and siblings:
+        return f"{field}: no such field; {parent} has {', '.join(siblings)}"
+    if near := difflib.get_close_matches(field, known, n=1):
+        return f"{field}: no such field; did you mean {near[0]}?"
+    return f"{field}: no such field; see jevexp --cfg job for all fields"
+
+
+def _parent(name: str) -> str:
+    return name.rpartition(".")[0]
+
+
+def field_names(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    """Every dotted field name below `model`, its groups included."""
+    for name, field in model.model_fields.items():
+        dotted = f"{prefix}{name}"
+        yield dotted
+        for part in _models_in(field.annotation):
+            yield from field_names(part, f"{dotted}.")
+
+
+def _models_in(annotation: Any) -> Iterable[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    if get_origin(annotation) in (Union, types.UnionType, Annotated):
+        return [model for part in get_args(annotation) for model in _models_in(part)]
+    return []
 
 
 def _unrepresentable(value: Any, path: str) -> str | None:

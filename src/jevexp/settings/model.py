@@ -5,17 +5,17 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from jevexp.core.ftype import claimed_ftype
-from jevexp.settings.base import CacheType, Model, Name, Sha256
+from jevexp.settings.base import CacheType, FrozenSettings, Name, Sha256
 
 
-class WeightsPackage(Model):
+class WeightsPackage(FrozenSettings):
     """A Python distribution that ships the weights, and how a person installs it."""
 
     name: str
     install: str
 
 
-class WeightFile(Model):
+class WeightFile(FrozenSettings):
     """One file of weights, as claimed. Null means: not claimed."""
 
     file: str | None = None
@@ -32,7 +32,7 @@ class Weights(WeightFile):
     package: WeightsPackage | None = None
 
 
-class Quantization(Model):
+class Quantization(FrozenSettings):
     """The claimed quantization: its usual name, the header's file type, how many tensors of each.
 
     `ftype` takes every spelling, and is kept as the name: "Q4_K_M" for 15 and "Q4_K - Medium".
@@ -55,14 +55,14 @@ class Quantization(Model):
             raise ValueError(f"ftype: {error}") from error
 
 
-class ChatTemplate(Model):
+class ChatTemplate(FrozenSettings):
     """The claimed chat template: SHA-256 of its text, and the file that the text is kept in."""
 
     file: str | None = None
     sha256: Sha256 | None = None
 
 
-class ModelIdentity(Model):
+class ModelIdentity(FrozenSettings):
     """Who is asked: the alias that the provider is sent, and what is claimed to be behind it.
 
     `files` are further files such as a projector. `context` is one slot's, in tokens.

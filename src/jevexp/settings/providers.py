@@ -35,14 +35,14 @@ class Provider:
 
 
 PROVIDERS = (
-    Provider("jevexp.settings.fake:FakeBackend", "jevexp.backends.fake"),
-    Provider("jevexp.settings.llama_cpp:LlamaCppBackend", "jevexp.backends.llama_cpp"),
-    Provider("jevexp.settings.judgevet:JudgevetBackend", "jevexp.backends.judgevet"),
-    Provider("jevexp.settings.python_factory:PythonBackend", "jevexp.backends.python_factory"),
-    Provider("jevexp.settings.replay:ReplayBackend", "jevexp.backends.replay"),
-    Provider("jevexp.settings.systemone:SystemOneBackend", "jevexp.backends.systemone"),
-    Provider("jevexp.settings.openai:OpenAIChatBackend", "jevexp.backends.openai.chat"),
-    Provider("jevexp.settings.openai:OpenAILogprobsBackend", "jevexp.backends.openai.logprobs"),
+    Provider("jevexp.settings.backends:FakeBackend", "jevexp.backends.fake"),
+    Provider("jevexp.settings.backends:LlamaCppBackend", "jevexp.backends.llama_cpp"),
+    Provider("jevexp.settings.backends:JudgevetBackend", "jevexp.backends.judgevet"),
+    Provider("jevexp.settings.backends:PythonBackend", "jevexp.backends.python_factory"),
+    Provider("jevexp.settings.backends:ReplayBackend", "jevexp.backends.replay"),
+    Provider("jevexp.settings.http:SystemOneBackend", "jevexp.backends.systemone"),
+    Provider("jevexp.settings.http:OpenAIChatBackend", "jevexp.backends.openai.chat"),
+    Provider("jevexp.settings.http:OpenAILogprobsBackend", "jevexp.backends.openai.logprobs"),
 )
 
 if TYPE_CHECKING:

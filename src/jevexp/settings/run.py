@@ -1,11 +1,16 @@
-"""How a run is bounded, priced and run."""
+"""One run, completely described: its tasks, what it may spend, how it is priced and run."""
 
-from typing import Annotated, Literal, Self
+import hashlib
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
-from jevexp.settings.base import EnvironmentVariable, Model, Name, Usd
+from jevexp.core.json import dumps
+from jevexp.settings.base import EnvironmentVariable, FrozenSettings, Name, Sha256, Usd
+from jevexp.settings.model import ModelIdentity
+from jevexp.settings.providers import AnyBackend
+from jevexp.settings.tracking import Tracking
 from jevexp.untrusted.addresses import check_database_address
 
 DATABASES = ("sqlite:///", "postgresql://", "postgresql+psycopg://")
@@ -15,7 +20,40 @@ DATABASES = ("sqlite:///", "postgresql://", "postgresql+psycopg://")
 PINNED_COMMIT = "bb05a335bc809e61b20c0f745d25499a82b326fc"
 
 
-class Caps(Model):
+class PinnedFile(FrozenSettings):
+    """One task file at its pin: `path` inside the repository, and what its bytes must be."""
+
+    path: str
+    sha256: Sha256
+    bytes: Annotated[int, Field(gt=0)]
+    tasks: Annotated[int, Field(gt=0)]
+
+
+class Dataset(FrozenSettings):
+    """Which tasks are put to the model. Exactly one source: pinned files, shipped ones, a path."""
+
+    name: Name
+    source: Literal["pinned", "shipped", "local"]
+    title: str | None = None
+    licence: str | None = None
+    repository: str | None = None
+    commit: str | None = None
+    base_url: str | None = None
+    files: tuple[PinnedFile, ...] = ()
+    dataset_hash: Sha256 | None = None
+    path: str | None = None
+    sha256: Sha256 | None = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if self.source == "local" and not self.path:
+            raise ValueError("path: missing; give dataset.path=FILE, a JSON Lines file of tasks")
+        if self.source != "local" and self.sha256:
+            raise ValueError("sha256: only dataset=local takes one; a pin has its own")
+        return self
+
+
+class Caps(FrozenSettings):
     """What a run may spend. `ledger` and `ledger_url` null: inside the run or the sweep."""
 
     name: Name
@@ -73,7 +111,7 @@ def check_ledger_url(url: str) -> None:
         raise ValueError("ledger_url: sqlite:///FILE takes no parameters; leave ?… out")
 
 
-class Pricing(Model):
+class Pricing(FrozenSettings):
     """A route's list price in US dollars per million tokens; null means unknown."""
 
     name: Name
@@ -83,13 +121,13 @@ class Pricing(Model):
     source: str | None
 
 
-class Runner(Model):
+class Runner(FrozenSettings):
     """How the tasks are put to the provider: `concurrency` requests are under way at once."""
 
     concurrency: Annotated[int, Field(ge=1, le=1024)]
 
 
-class Harness(Model):
+class Harness(FrozenSettings):
     """Which implementation of the benchmark's protocol runs the tasks.
 
     `path` is a git checkout that holds the pinned one; null: the installed package.
@@ -103,3 +141,45 @@ class Harness(Model):
         if self.name == "native" and self.path is not None:
             raise ValueError("path: only harness=upstream takes one")
         return self
+
+
+class Settings(FrozenSettings):
+    """One run, completely described."""
+
+    dataset: Dataset
+    backend: AnyBackend
+    model: ModelIdentity
+    caps: Caps
+    pricing: Pricing
+    harness: Harness
+    runner: Runner
+    tracking: Tracking
+    identity: Literal["strict", "record"]
+    outputs: Annotated[str, Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _no_price_for_nothing(self) -> Self:
+        if self.backend.costs_nothing and (self.pricing.input_per_m or self.pricing.output_per_m):
+            raise ValueError(
+                f"pricing: a {self.backend.kind} costs nothing; use pricing=unknown or "
+                "pricing=local"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _file_for_the_pinned_harness(self) -> Self:
+        if self.harness.name == "upstream" and self.caps.ledger_url is not None:
+            raise ValueError(
+                "caps.ledger_url: the pinned harness keeps its ledger in a file; set caps.ledger, "
+                "or harness=native"
+            )
+        return self
+
+    def resolved(self) -> dict[str, Any]:
+        """The configuration as plain JSON, every default filled in."""
+        return self.model_dump(mode="json")
+
+    @property
+    def config_hash(self) -> str:
+        """SHA-256 of the resolved configuration in canonical JSON."""
+        return hashlib.sha256(dumps(self.resolved(), sort_keys=True).encode()).hexdigest()

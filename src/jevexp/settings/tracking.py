@@ -5,10 +5,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from jevexp.settings.base import EnvironmentVariable, Model, Seconds
+from jevexp.settings.base import EnvironmentVariable, FrozenSettings, Seconds
 
 
-class Tracking(Model):
+class Tracking(FrozenSettings):
     """Where finished runs are logged. `uri` null: an SQLite database under the outputs folder.
 
     The fields with a default came later: a run directory from before them is still exported.

@@ -4,7 +4,7 @@ from base64 import b64encode
 from collections.abc import Mapping
 
 from jevexp.settings import Tracking
-from jevexp.settings.secrets import read_secret
+from jevexp.settings.base import read_secret
 
 # Where MLflow looks for them.
 TOKEN = "MLFLOW_TRACKING_TOKEN"  # noqa: S105  a name

@@ -18,7 +18,7 @@ from jevexp.backends.judgevet.providers import (
 from jevexp.core.decision import Decision, Request
 from jevexp.errors import InputError
 from jevexp.settings import JudgevetBackend, ModelIdentity
-from jevexp.settings.secrets import read_secret
+from jevexp.settings.base import read_secret
 
 PACKAGES = ("judgevet", "typevet")
 _OLDEST_PYTHON = (3, 12)

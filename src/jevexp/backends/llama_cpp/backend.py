@@ -18,7 +18,7 @@ from jevexp.backends.server.managed import ManagedServer
 from jevexp.backends.transport import Transport
 from jevexp.core.decision import Decision, Request
 from jevexp.settings import LlamaCppBackend, ModelIdentity
-from jevexp.settings.secrets import read_secret
+from jevexp.settings.base import read_secret
 
 
 class LlamaCpp:

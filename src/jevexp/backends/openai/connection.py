@@ -15,7 +15,7 @@ from jevexp.backends.llama_cpp.client import LlamaTokenizer
 from jevexp.backends.llama_cpp.server import listed_models
 from jevexp.backends.transport import Failure, Reply, Transport
 from jevexp.errors import InputError
-from jevexp.settings.openai import OpenAIBackend
+from jevexp.settings.http import OpenAIBackend
 
 _MODELS = "/v1/models"
 # The families of servers that have a tokenizer of a known kind.
