@@ -26,9 +26,9 @@ from jevexp.core.decision import Decision, ProbsSource, Request
 from jevexp.core.json import dumps
 from jevexp.core.task import Task
 from jevexp.harness import RunContext, Runner, Tariff
-from jevexp.ledger import FileLedger, Ledger, schema
+from jevexp.ledger import FileLedger, Ledger, engine
 from jevexp.ledger.database import DatabaseLedger
-from jevexp.ledger.rows import cap_row, reserve_row, settle_row
+from jevexp.ledger.state import cap_row, reserve_row, settle_row
 from jevexp.store import RunDirectory
 
 SIZES = (0, 1_000, 10_000, 100_000)
@@ -172,8 +172,8 @@ def fill_database(url: str, rows: list[dict[str, Any]]) -> None:
             for number, row in enumerate(rows, 1)
         ]
         with ledger._database.engine.begin() as connection:
-            connection.execute(insert(schema.rows), values)
-            connection.execute(update(schema.totals).values(cap_usd=CAP_USD, n_rows=len(rows)))
+            connection.execute(insert(engine.rows), values)
+            connection.execute(update(engine.totals).values(cap_usd=CAP_USD, n_rows=len(rows)))
 
 
 def main() -> int:

@@ -12,8 +12,9 @@ from jevexp.backends.fake import Fake
 from jevexp.backends.llama_cpp import LlamaCpp
 from jevexp.core.decision import Request
 from jevexp.core.json import dumps
-from jevexp.ledger import FileLedger, own, rows
+from jevexp.ledger import FileLedger, run_share
 from jevexp.ledger import file as ledger_file
+from jevexp.ledger.state import Row
 from jevexp.run import running
 from jevexp.store import RunDirectory
 from jevexp.store.records import Pending
@@ -86,16 +87,16 @@ def inside_file(name_part: str, count: Count) -> None:
 
 def inside_row(event: str, count: Count) -> None:
     """Kill in the middle of a ledger row."""
-    original = rows.append
+    original = run_share.append
 
-    def torn(file: int, row: rows.Row, path: Path) -> int:
+    def torn(file: int, row: Row, path: Path) -> int:
         if row.get("event") == event and count.is_last():
             line = dumps(row).encode()
             os.write(file, line[: len(line) // 2])
             die()
         return original(file, row, path)
 
-    for module in (rows, ledger_file, own):
+    for module in (ledger_file, run_share):
         setattr(module, "append", torn)  # noqa: B010  mypy
 
 

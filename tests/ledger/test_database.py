@@ -17,8 +17,8 @@ from sqlalchemy.engine import make_url
 from jevexp.errors import InputError
 from jevexp.ledger import (
     CapReached,
-    DatabasePlace,
     FileLedger,
+    LedgerDatabase,
     LedgerError,
     LedgerUnavailable,
     Overcharged,
@@ -74,7 +74,7 @@ def test_a_runs_own_rows_are_kept_as_well(url: str, tmp_path: Path) -> None:
 
 def test_who_reserved_can_be_told(ledger: DatabaseLedger) -> None:
     name = ledger.reserve(0.25, META)
-    (session,) = ledger.sessions().values()
+    (session,) = ledger.owners().values()
     assert name.startswith(session.id)
     assert session.alive is True
 
@@ -108,7 +108,7 @@ def test_the_cap_is_there_also_when_the_first_reservation_is_refused(url: str) -
 
 def test_whoever_only_looks_makes_nothing(url: str) -> None:
     with opened(url, read_only=True) as ledger:
-        assert (ledger.charged_usd, list(ledger.rows()), ledger.sessions()) == (0.0, [], {})
+        assert (ledger.charged_usd, list(ledger.rows()), ledger.owners()) == (0.0, [], {})
         with pytest.raises(LedgerError, match="opened only to look"):
             ledger.reserve(0.1, META)
         with pytest.raises(LedgerError, match="opened only to look"):
@@ -155,7 +155,7 @@ def test_16_processes_that_start_at_once_make_one_ledger(url: str) -> None:
     assert done.stdout == "16\n", done.stderr
     with opened(url) as ledger:
         assert ledger.charged_usd == 1.0
-        assert len(ledger.sessions()) == 17
+        assert len(ledger.owners()) == 17
         with pytest.raises(CapReached):
             ledger.reserve(0.01, META)
 
@@ -322,21 +322,21 @@ def test_the_password_comes_from_the_environment_and_shows_nowhere(
     url = new_schema()
     port = urlsplit(url).port
     monkeypatch.setenv("LEDGER_PASSWORD", "hunter2")
-    place = DatabasePlace(url, "LEDGER_PASSWORD")
+    place = LedgerDatabase(url, "LEDGER_PASSWORD")
     with place.open(1.0) as ledger:
         ledger.reserve(0.25, META)
-    nowhere = DatabasePlace("postgresql://someone@127.0.0.1:9/none", "LEDGER_PASSWORD")
+    nowhere = LedgerDatabase("postgresql://someone@127.0.0.1:9/none", "LEDGER_PASSWORD")
     with pytest.raises(InputError, match=r"^caps\.ledger_url: .*cannot be reached") as raised:
         nowhere.open(1.0)
     assert "hunter2" not in str(raised.value) + str(place) + repr(place)
-    missing = DatabasePlace(f"postgresql://postgres@127.0.0.1:{port}/none", "LEDGER_PASSWORD")
+    missing = LedgerDatabase(f"postgresql://postgres@127.0.0.1:{port}/none", "LEDGER_PASSWORD")
     with pytest.raises(InputError, match=r'^caps\.ledger_url: .*database "none" does not exist'):
         missing.open(1.0)
 
 
 def test_a_password_that_is_not_set_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LEDGER_PASSWORD", raising=False)
-    place = DatabasePlace("postgresql://someone@127.0.0.1:9/none", "LEDGER_PASSWORD")
+    place = LedgerDatabase("postgresql://someone@127.0.0.1:9/none", "LEDGER_PASSWORD")
     with pytest.raises(InputError, match=r"^caps\.ledger_password_env: LEDGER_PASSWORD is not set"):
         place.check()
 
@@ -346,5 +346,5 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     path.write_text("hello, this is not a database, and long enough to be looked at\n" * 20)
     before = path.read_bytes()
     with pytest.raises(InputError, match=r"^caps\.ledger_url: .*not a database"):
-        DatabasePlace(f"sqlite:///{path}").open(1.0)
+        LedgerDatabase(f"sqlite:///{path}").open(1.0)
     assert path.read_bytes() == before

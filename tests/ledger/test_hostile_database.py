@@ -7,8 +7,8 @@ import pytest
 
 from jevexp.cli.main import main
 from jevexp.errors import InputError
-from jevexp.ledger import DatabasePlace
-from jevexp.ledger.books import LedgerError
+from jevexp.ledger import LedgerDatabase
+from jevexp.ledger.state import LedgerError
 
 ENDLESS = (
     "with recursive c(seq, event, reservation_id, usd, ts, meta) as (select 1, 'reserve', 'a', "
@@ -54,7 +54,7 @@ ROWS = {
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """A database with one reservation."""
-    place = DatabasePlace(f"sqlite:///{tmp_path / 'theirs.db'}")
+    place = LedgerDatabase(f"sqlite:///{tmp_path / 'theirs.db'}")
     with place.open(1.0) as ledger:
         ledger.reserve(0.1, {"task_id": "a", "adapter": "x"})
     return tmp_path / "theirs.db"
@@ -75,7 +75,7 @@ def test_what_a_ledger_cannot_hold_is_refused(
     spoil(path, statements)
     for read_only in (True, False):
         with pytest.raises((InputError, LedgerError)) as refused:
-            DatabasePlace(f"sqlite:///{path}").open(1.0, read_only=read_only)
+            LedgerDatabase(f"sqlite:///{path}").open(1.0, read_only=read_only)
         assert f"theirs.db: {reason}" in str(refused.value)
 
 

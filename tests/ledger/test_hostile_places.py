@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from jevexp.errors import InputError
-from jevexp.ledger import DatabasePlace, FilePlace, Place
+from jevexp.ledger import LedgerDatabase, LedgerFile, LedgerLocation
 from jevexp.untrusted.writing import permissions
 
 
-def place_of(kind: str, path: Path) -> Place:
-    return FilePlace(path) if kind == "file" else DatabasePlace(f"sqlite:///{path}")
+def place_of(kind: str, path: Path) -> LedgerLocation:
+    return LedgerFile(path) if kind == "file" else LedgerDatabase(f"sqlite:///{path}")
 
 
 def modes(folder: Path) -> dict[str, int]:
@@ -68,7 +68,7 @@ def test_where_sessions_are_kept_is_no_link_either(tmp_path: Path) -> None:
     (tmp_path / "ledger.sessions").symlink_to("victim")
     (tmp_path / "run").mkdir()
     with pytest.raises(InputError, match=r"ledger\.sessions: is a link"):
-        FilePlace(tmp_path / "ledger").open(1.0, own_rows=tmp_path / "run" / "ledger.jsonl")
+        LedgerFile(tmp_path / "ledger").open(1.0, own_rows=tmp_path / "run" / "ledger.jsonl")
     assert (tmp_path / "victim").read_bytes() == b"precious"
 
 

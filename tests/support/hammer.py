@@ -17,19 +17,19 @@ import time
 from pathlib import Path
 
 from jevexp.errors import InputError
-from jevexp.ledger import CapReached, FilePlace, LedgerUnavailable, Place, database_place
+from jevexp.ledger import CapReached, LedgerFile, LedgerLocation, LedgerUnavailable, ledger_database
 
 _PAUSE_S = 0.004
 # The two lines of a request, in bytes.
 _NOTED = len("reserved \nsettled \n") + 2 * 32
 
 
-def place_of(text: str) -> Place:
+def place_of(text: str) -> LedgerLocation:
     """The ledger that a command line names."""
-    return database_place(text, None) if "://" in text else FilePlace(Path(text))
+    return ledger_database(text, None) if "://" in text else LedgerFile(Path(text))
 
 
-def spend(place: Place, cap: float, notes: Path, seed: int) -> None:
+def spend(place: LedgerLocation, cap: float, notes: Path, seed: int) -> None:
     """Reserve, pretend to ask, settle, until the cap is reached; what was told is noted."""
     chance = random.Random(seed)
     with notes.open("a", buffering=1) as told:
@@ -52,7 +52,7 @@ def spend(place: Place, cap: float, notes: Path, seed: int) -> None:
 class Crowd:
     """The processes, forked from this one, which has loaded everything already."""
 
-    def __init__(self, place: Place, cap: float, folder: Path) -> None:
+    def __init__(self, place: LedgerLocation, cap: float, folder: Path) -> None:
         self._place = place
         self._cap = cap
         self._folder = folder

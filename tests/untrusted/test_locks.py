@@ -1,12 +1,15 @@
 """Locks on files that exclude others, and messages that say who has them."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import psutil
 import pytest
 
 from jevexp.untrusted import locks
@@ -44,6 +47,38 @@ def test_a_lock_is_had_by_one_at_a_time_and_free_afterwards(tmp_path: Path) -> N
     assert path.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.fixture
+def no_list_of_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a system that lists no locks."""
+    read = Path.read_text
+
+    def missing(path: Path, *arguments: Any, **named: Any) -> str:
+        if str(path) == "/proc/locks":
+            raise FileNotFoundError
+        return read(path, *arguments, **named)
+
+    monkeypatch.setattr(Path, "read_text", missing)
+
+
+@pytest.mark.usefixtures("no_list_of_locks")
+def test_where_locks_are_not_listed_whoever_has_the_file_open_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with elsewhere(path) as pid, path.open("rb"):
+        assert holder(path) == holder(tmp_path / "missing", path)
+        command = r"\(\S*python\S* -c import fcntl, sys .*\)"
+        assert re.fullmatch(rf"process {pid} of user \S+ on \S+ {command}", holder(path))
+    assert holder(path) == "another process"
+
+
+def test_where_nothing_is_said_of_processes_it_is_another_one(
+    tmp_path: Path, no_list_of_locks: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "lock"
+    monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path / "nothing"))
+    with elsewhere(path):
+        assert holder(path) == "another process"
+
+
 def test_whoever_has_it_is_named_with_user_and_process(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     with (
@@ -63,7 +98,7 @@ def test_another_users_process_is_named_too(
 ) -> None:
     path = tmp_path / "lock"
     with elsewhere(path) as pid:
-        monkeypatch.setattr(locks, "_user", lambda _: "user somebody")
+        monkeypatch.setattr(locks, "user_name", lambda _: "user somebody")
         assert f"process {pid} of user somebody on " in holder(path)
 
 

@@ -4,20 +4,31 @@ import argparse
 import getpass
 import socket
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
+from rich import box
 from rich.prompt import Confirm
+from rich.table import Table
+from rich.text import Text
 
 from jevexp.cli.console import make_console, print_json
-from jevexp.cli.ledger_view import as_json, overview, table
 from jevexp.core.json import dumps
 from jevexp.errors import InputError
-from jevexp.ledger import FilePlace, LedgerError, Place, database_place
-from jevexp.ledger.protocol import ReadableLedger
-from jevexp.ledger.statement import Open, statement
-from jevexp.settings import check_ledger_url
-from jevexp.settings.base import EnvironmentVariable, FrozenSettings
+from jevexp.ledger import (
+    Ledger,
+    LedgerError,
+    LedgerFile,
+    LedgerLocation,
+    OpenReservation,
+    Statement,
+    ledger_database,
+)
+from jevexp.settings import EnvironmentVariable, FrozenSettings, check_ledger_url
 from jevexp.store.directory import LEDGER, MANIFEST, RunDirectory
 from jevexp.untrusted.addresses import check_database_address
 from jevexp.untrusted.text import printable_json
@@ -25,6 +36,8 @@ from jevexp.untrusted.text import printable_json
 # What a settlement says that a person made in place of a process that is gone.
 RELEASED = "released"
 _SHORTEST_PREFIX = 6
+_ALIVE = {True: "alive", False: "dead", None: "not known"}
+_STYLE = {True: "green", False: "red", None: ""}
 
 
 def main(argv: Sequence[str]) -> int:
@@ -34,13 +47,13 @@ def main(argv: Sequence[str]) -> int:
         InputError: there is no such ledger or reservation, or its process is alive.
     """
     arguments = _parser().parse_args(argv)
-    place = _place(arguments.ledger, arguments.password_env)
+    location = _location(arguments.ledger, arguments.password_env)
     try:
         if arguments.verb == "show":
-            return _show(arguments, place)
+            return _show(arguments, location)
         if arguments.verb == "release":
-            return _release(arguments, place)
-        return _export(place)
+            return _release(arguments, location)
+        return _export(location)
     except LedgerError as error:
         raise InputError(str(error)) from error
 
@@ -88,7 +101,7 @@ class _Password(FrozenSettings):
     password_env: EnvironmentVariable | None
 
 
-def _place(ledger: str, password_env: str | None) -> Place:
+def _location(ledger: str, password_env: str | None) -> LedgerLocation:
     """Where the ledger is that a person named.
 
     A run's own rows are what its directory proves. The ledger that it shared is named by whoever
@@ -102,59 +115,62 @@ def _place(ledger: str, password_env: str | None) -> Place:
                 check_database_address(ledger, field="LEDGER", login_field="--password-env")
         except ValueError as error:
             raise InputError(str(error)) from error
-        place: Place = database_place(ledger, password)
+        location: LedgerLocation = ledger_database(ledger, password)
     else:
         path = Path(ledger)
-        place = FilePlace(path / LEDGER if path.is_dir() else path, on_network=True)
-    if not place.exists:
-        raise InputError(f"{place}: no such ledger; give a run's directory, a file or an address")
-    return place
+        location = LedgerFile(path / LEDGER if path.is_dir() else path, on_network=True)
+    if not location.exists:
+        raise InputError(
+            f"{location}: no such ledger; give a run's directory, a file or an address"
+        )
+    return location
 
 
-def _opened(place: Place) -> ReadableLedger:
-    return place.open(0.0, read_only=True)
+def _opened(location: LedgerLocation) -> Ledger:
+    return location.open(0.0, read_only=True)
 
 
-def _show(arguments: argparse.Namespace, place: Place) -> int:
-    with _opened(place) as ledger:
-        found = statement(ledger)
+def _show(arguments: argparse.Namespace, location: LedgerLocation) -> int:
+    with _opened(location) as ledger:
+        statement = ledger.statement()
     if arguments.json:
-        print_json({"ledger": str(place)} | as_json(found))
+        print_json({"ledger": str(location)} | _as_json(statement))
         return 0
     console = make_console()
-    console.print(*overview(str(place), found), sep="\n")
+    console.print(*_overview(str(location), statement), sep="\n")
     directory = Path(arguments.ledger)
     if (directory / MANIFEST).is_file():
-        said = RunDirectory(directory).read_manifest().ledger
-        if said.shared:
-            console.print(f"this is the run's part of {said.path}")
-    if arguments.open and found.open:
-        console.print(table(found.open))
+        of_run = RunDirectory(directory).read_manifest().ledger
+        if of_run.shared:
+            console.print(f"this is the run's part of {of_run.path}")
+    if arguments.open and statement.open:
+        console.print(_table(statement.open))
     return 0
 
 
-def _release(arguments: argparse.Namespace, place: Place) -> int:
-    if isinstance(place, FilePlace) and (place.path.parent / MANIFEST).is_file():
+def _release(arguments: argparse.Namespace, location: LedgerLocation) -> int:
+    if isinstance(location, LedgerFile) and (location.path.parent / MANIFEST).is_file():
         raise InputError(
-            f"{place}: is a run's evidence, which stays as it is; name the ledger that is shared"
+            f"{location}: is a run's evidence, which stays as it is; name the ledger that is shared"
         )
-    with _opened(place) as ledger:
-        chosen = _choose(statement(ledger).open, arguments.reservations)
-    for one in chosen:
-        if not 0 <= arguments.charged <= one.usd:
+    with _opened(location) as ledger:
+        chosen = _choose(ledger.statement().open, arguments.reservations)
+    for reservation in chosen:
+        name, owner = reservation.reservation_id, reservation.owner
+        if not 0 <= arguments.charged <= reservation.usd:
             raise InputError(
-                f"--charged: expected 0 to the {one.usd:g} US dollars that {one.reservation_id} "
+                f"--charged: expected 0 to the {reservation.usd:g} US dollars that {name} "
                 f"reserved, found {arguments.charged:g}"
             )
-        if one.session and one.session.alive:
+        if owner and owner.alive:
             raise InputError(
-                f"{one.reservation_id}: process {one.session.pid} on {one.session.host} is alive "
-                "and may have sent the request; end it first"
+                f"{name}: process {owner.pid} on {owner.host} is alive and may have sent the "
+                "request; end it first"
             )
     console = make_console()
-    console.print(table(chosen))
-    usd = sum(one.usd - arguments.charged for one in chosen)
-    question = f"Charge ${arguments.charged:g} for each and give ${usd:g} back to {place}?"
+    console.print(_table(chosen))
+    usd = sum(reservation.usd - arguments.charged for reservation in chosen)
+    question = f"Charge ${arguments.charged:g} for each and give ${usd:g} back to {location}?"
     if not arguments.yes:
         if not sys.stdin.isatty():
             raise InputError("nobody is here to ask; look at the list and give --yes")
@@ -165,35 +181,106 @@ def _release(arguments: argparse.Namespace, place: Place) -> int:
         if not agreed:
             return 1
     who = f"{getpass.getuser()}@{socket.gethostname()}"
-    with place.open(0.0) as ledger:
-        for one in chosen:
-            meta = {"task_id": one.task_id, "basis": RELEASED, "released_by": who}
+    with location.open(0.0) as ledger:
+        for reservation in chosen:
+            meta = {"task_id": reservation.task_id, "basis": RELEASED, "released_by": who}
             reason = {"reason": arguments.reason} if arguments.reason else {}
-            ledger.settle(one.reservation_id, arguments.charged, meta | reason)
+            ledger.settle(reservation.reservation_id, arguments.charged, meta | reason)
     console.print(f"released: {len(chosen)}, ${usd:g} given back")
     return 0
 
 
-def _choose(reservations: Sequence[Open], names: Sequence[str]) -> list[Open]:
+def _choose(reservations: Sequence[OpenReservation], names: Sequence[str]) -> list[OpenReservation]:
     """The open reservations that were named, each once.
 
     Raises:
         InputError: a name fits none of them, or several.
     """
-    chosen: dict[str, Open] = {}
+    chosen: dict[str, OpenReservation] = {}
     for name in names:
         if len(name) < _SHORTEST_PREFIX:
             raise InputError(f"{name}: give at least {_SHORTEST_PREFIX} characters of the id")
-        fitting = [one for one in reservations if one.reservation_id.startswith(name)]
+        fitting = [
+            reservation
+            for reservation in reservations
+            if reservation.reservation_id.startswith(name)
+        ]
         if len(fitting) != 1:
-            found = f"{len(fitting)} open reservations" if fitting else "no open reservation"
-            raise InputError(f"{name}: {found} of this name; see jevexp ledger show --open")
+            count = f"{len(fitting)} open reservations" if fitting else "no open reservation"
+            raise InputError(f"{name}: {count} of this name; see jevexp ledger show --open")
         chosen[fitting[0].reservation_id] = fitting[0]
     return list(chosen.values())
 
 
-def _export(place: Place) -> int:
-    with _opened(place) as ledger:
+def _export(location: LedgerLocation) -> int:
+    with _opened(location) as ledger:
         for row in ledger.rows():
             print(printable_json(dumps(row)))
     return 0
+
+
+def _overview(location: str, statement: Statement) -> list[str]:
+    """The ledger in a few lines."""
+    if statement.cap_usd is None:
+        return [f"ledger {location}", "nothing was reserved yet"]
+    left = max(0.0, statement.cap_usd - statement.charged_usd)
+    return [
+        f"ledger {location}",
+        f"cap ${statement.cap_usd:g}, charged ${statement.charged_usd:g}, left ${left:g}",
+        f"reservations: {statement.reservations}, "
+        f"open: {len(statement.open)} (${statement.open_usd:g})",
+    ]
+
+
+def _table(reservations: Iterable[OpenReservation]) -> Table:
+    """Open reservations with who made them, as far as that is known."""
+    made = Table(box=box.SIMPLE_HEAD)
+    made.add_column("reservation", no_wrap=True)
+    made.add_column("USD", justify="right")
+    made.add_column("age", justify="right")
+    for heading in ("task", "provider", "process", "run"):
+        made.add_column(heading, overflow="fold")
+    now = time.time()
+    for reservation in reservations:
+        owner = reservation.owner
+        alive = owner.alive if owner else None
+        process = f"{owner.pid} on {owner.host}: {_ALIVE[alive]}" if owner else "not known"
+        made.add_row(
+            reservation.reservation_id,
+            f"{reservation.usd:g}",
+            _age(reservation, now),
+            Text(reservation.task_id or ""),
+            Text(reservation.adapter or ""),
+            Text(process, style=_STYLE[alive]),
+            Text((owner.run if owner else None) or ""),
+        )
+    return made
+
+
+def _age(reservation: OpenReservation, now: float) -> str:
+    if reservation.ts is None or not 0 < reservation.ts < now:
+        # By a clock that is ahead of ours, or by none.
+        return ""
+    return str(timedelta(seconds=int(now - reservation.ts)))
+
+
+def _as_json(statement: Statement) -> dict[str, Any]:
+    """Everything that is known, as plain JSON; `age_s` is in seconds."""
+    now = time.time()
+    return {
+        "cap_usd": statement.cap_usd,
+        "charged_usd": statement.charged_usd,
+        "open_usd": statement.open_usd,
+        "reservations": statement.reservations,
+        "open": [_reservation_as_json(reservation, now) for reservation in statement.open],
+    }
+
+
+def _reservation_as_json(reservation: OpenReservation, now: float) -> dict[str, Any]:
+    fields = asdict(reservation)
+    owner = fields.pop("owner")
+    known = {name: owner[name] for name in ("run", "host", "pid")} if owner else {}
+    alive = reservation.owner.alive if reservation.owner else None
+    nobody = {"run": None, "host": None, "pid": None}
+    age_s = None if reservation.ts is None else now - reservation.ts
+    return fields | {"age_s": age_s} | nobody | known | {"alive": alive}

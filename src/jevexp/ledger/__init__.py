@@ -1,22 +1,35 @@
 """The spending cap: what every request reserves from before it is sent."""
 
-from jevexp.ledger.books import CapReached, LedgerError, LedgerUnavailable, Overcharged
+from jevexp.ledger.base import Ledger
 from jevexp.ledger.file import FileLedger
-from jevexp.ledger.own import OwnRows
-from jevexp.ledger.place import DatabasePlace, FilePlace, Place, database_place
-from jevexp.ledger.protocol import Ledger, ReadableLedger
+from jevexp.ledger.location import (
+    LedgerDatabase,
+    LedgerFile,
+    LedgerLocation,
+    ledger_database,
+)
+from jevexp.ledger.run_share import OwnRows
+from jevexp.ledger.state import (
+    CapReached,
+    LedgerError,
+    LedgerUnavailable,
+    OpenReservation,
+    Overcharged,
+    Statement,
+)
 
 __all__ = [
     "CapReached",
-    "DatabasePlace",
     "FileLedger",
-    "FilePlace",
     "Ledger",
+    "LedgerDatabase",
     "LedgerError",
+    "LedgerFile",
+    "LedgerLocation",
     "LedgerUnavailable",
+    "OpenReservation",
     "Overcharged",
     "OwnRows",
-    "Place",
-    "ReadableLedger",
-    "database_place",
+    "Statement",
+    "ledger_database",
 ]

@@ -1,30 +1,36 @@
-"""The rules that hold for every ledger, wherever its rows are kept."""
+"""What every ledger does, wherever its rows are kept."""
 
 import logging
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
-from jevexp.ledger.books import (
+from jevexp.ledger.owners import LedgerOwner, owner_id
+from jevexp.ledger.run_share import OwnRows, RunShare
+from jevexp.ledger.state import (
     CapReached,
     LedgerError,
+    LedgerState,
     LedgerUnavailable,
+    OpenReservation,
+    Row,
+    Statement,
     amount,
     check_charge,
+    reserve_row,
+    settle_row,
 )
-from jevexp.ledger.own import OwnPart, OwnRows
-from jevexp.ledger.rows import Row, reserve_row, settle_row
-from jevexp.ledger.sessions import Session
 
 log = logging.getLogger(__name__)
 
 
-class BaseLedger(ABC):
-    """Makes the rows, keeps account of its own, and hands them to where they are kept.
+class Ledger(ABC):
+    """A spending cap that any number of runs share; amounts are US dollars.
 
-    One object may be used from several threads at once.
+    This class makes the rows and counts the run's own; a subclass keeps them. One object may be
+    used from several threads at once.
 
     A settlement that the ledger could not take is kept and tried again before the next
     reservation and at the end: until then the shared ledger charges the reservation in full, so
@@ -48,8 +54,8 @@ class BaseLedger(ABC):
     ) -> None:
         self._own_cap = amount(cap_usd)
         self._now = now
-        self._session = Session.here(own_rows.path.parent if own_rows else None)
-        self._own = OwnPart(own_rows)
+        self._owner = LedgerOwner.here(own_rows.path.parent if own_rows else None)
+        self._own = RunShare(own_rows)
         self._late: list[Row] = []
         self._late_turn = threading.Lock()
 
@@ -58,6 +64,11 @@ class BaseLedger(ABC):
         """The cap in force, in US dollars."""
         first = self._first_cap_usd()
         return self._own_cap if first is None else min(first, self._own_cap)
+
+    @property
+    @abstractmethod
+    def charged_usd(self) -> float:
+        """Settled charges plus open reservations of all runs, in US dollars."""
 
     @property
     def charged_here_usd(self) -> float:
@@ -72,7 +83,7 @@ class BaseLedger(ABC):
             LedgerUnavailable: nobody can say now whether it is set aside; nothing may be sent.
             LedgerError: not a finite, non-negative amount, or the ledger is damaged.
         """
-        row = reserve_row(self._session.reservation_id(), amount(amount_usd), self._now(), meta)
+        row = reserve_row(self._owner.reservation_id(), amount(amount_usd), self._now(), meta)
         self._deliver()
         try:
             self._write_reservation(row)
@@ -120,6 +131,37 @@ class BaseLedger(ABC):
         self.close()
 
     @abstractmethod
+    def rows(self) -> Iterator[Row]:
+        """Every row that is there now, in the order they were written, in the file's format."""
+
+    @abstractmethod
+    def owners(self) -> dict[str, LedgerOwner]:
+        """The processes that are known to have reserved, by their ids."""
+
+    def statement(self) -> Statement:
+        """Read the ledger from its first row to its last, for a person who looks at it.
+
+        Raises:
+            LedgerError: it is damaged.
+        """
+        state, reservations = LedgerState(), 0
+        waiting: dict[str, Row] = {}
+        for row in self.rows():
+            state.add(row)
+            if row["event"] == "reserve":
+                reservations += 1
+                waiting[row["reservation_id"]] = row
+            elif row["event"] == "settle":
+                del waiting[row["reservation_id"]]
+        owners = self.owners() if waiting else {}
+        return Statement(
+            cap_usd=state.first_cap_usd,
+            charged_usd=float(state.charged),
+            reservations=reservations,
+            open=tuple(_open_reservation(row, owners) for row in waiting.values()),
+        )
+
+    @abstractmethod
     def _first_cap_usd(self) -> float | None:
         """The ledger's first cap as far as it is known; None before the first reservation."""
 
@@ -147,3 +189,23 @@ class BaseLedger(ABC):
                     # A person released the reservation meanwhile.
                     log.warning("a settlement came too late: %s", error)
                 del self._late[0]
+
+
+def _open_reservation(row: Row, owners: dict[str, LedgerOwner]) -> OpenReservation:
+    # Amount and id are checked; the rest is whatever somebody wrote.
+    meta = row.get("meta")
+    meta = meta if isinstance(meta, dict) else {}
+    ts = row.get("ts")
+    name = row["reservation_id"]
+    return OpenReservation(
+        reservation_id=name,
+        usd=row["reserved_usd"],
+        ts=float(ts) if isinstance(ts, int | float) else None,
+        task_id=_text(meta.get("task_id")),
+        adapter=_text(meta.get("adapter")),
+        owner=owners.get(owner_id(name)),
+    )
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)

@@ -16,14 +16,21 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
 
 from jevexp.core.json import dumps, loads
-from jevexp.ledger import schema
-from jevexp.ledger.base import BaseLedger
-from jevexp.ledger.books import CapReached, LedgerError, LedgerUnavailable, amount, check_fits
-from jevexp.ledger.engine import connect
-from jevexp.ledger.own import OwnRows
-from jevexp.ledger.rows import Row, cap_row, reserve_row, settle_row
-from jevexp.ledger.schema import rows, sessions, totals
-from jevexp.ledger.sessions import Session
+from jevexp.ledger.base import Ledger
+from jevexp.ledger.engine import connect, create_tables, rows, sessions, tables_exist, totals
+from jevexp.ledger.owners import LedgerOwner, read_owners
+from jevexp.ledger.run_share import OwnRows
+from jevexp.ledger.state import (
+    CapReached,
+    LedgerError,
+    LedgerUnavailable,
+    Row,
+    amount,
+    cap_row,
+    check_fits,
+    reserve_row,
+    settle_row,
+)
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +54,7 @@ class _Totals:
     n_rows: int
 
 
-class DatabaseLedger(BaseLedger):
+class DatabaseLedger(Ledger):
     """One open ledger in SQLite or PostgreSQL, with the rules of the file.
 
     Each change is one transaction that locks the ledger's totals, looks, adds one row and commits.
@@ -79,7 +86,7 @@ class DatabaseLedger(BaseLedger):
         read_only: bool = False,
     ) -> None:
         super().__init__(cap_usd, now=now, own_rows=own_rows)
-        self._place = url.render_as_string(hide_password=True)
+        self._address = url.render_as_string(hide_password=True)
         self._timeout_s = timeout_s
         self._read_only = read_only
         self._turn = threading.Lock()
@@ -99,29 +106,24 @@ class DatabaseLedger(BaseLedger):
         """Settled charges plus open reservations of all runs, in US dollars."""
         if not self._is_there:
             return 0.0
-        found = self._change(_read_totals)
-        self._known_cap = found.cap_usd
-        return float(found.charged)
+        sums = self._change(_read_totals)
+        self._known_cap = sums.cap_usd
+        return float(sums.charged)
 
     def rows(self) -> Iterator[Row]:
         """Every row that is there now, in the order they were written, in the file's format."""
         last = 0
-        while self._is_there and (found := self._change(partial(_read_rows, after=last))):
-            yield from found.values()
-            last = max(found)
+        while self._is_there and (part := self._change(partial(_read_rows, after=last))):
+            yield from part.values()
+            last = max(part)
 
-    def sessions(self) -> dict[str, Session]:
-        """The sessions that are known, by their ids."""
+    def owners(self) -> dict[str, LedgerOwner]:
+        """The processes that are known to have reserved, by their ids."""
         if not self._is_there:
             return {}
-        found = self._change(lambda connection: connection.execute(select(sessions.c.fields)).all())
-        known = {}
-        for (fields,) in found:
-            # What is none is nobody's.
-            with suppress(ValueError, AttributeError, TypeError):
-                session = Session.of(loads(fields))
-                known[session.id] = session
-        return known
+        return read_owners(
+            self._change(lambda connection: list(connection.scalars(select(sessions.c.fields))))
+        )
 
     def _close(self) -> None:
         self._database.engine.dispose()
@@ -131,15 +133,15 @@ class DatabaseLedger(BaseLedger):
 
     def _create(self, connection: Connection) -> None:
         self._database.lock_schema(connection)
-        schema.create(connection)
-        known = select(sessions.c.id).where(sessions.c.id == self._session.id)
+        create_tables(connection)
+        known = select(sessions.c.id).where(sessions.c.id == self._owner.id)
         if connection.execute(known).first() is None:
-            fields = dumps(self._session.fields())
-            connection.execute(insert(sessions).values(id=self._session.id, fields=fields))
+            fields = dumps(self._owner.fields())
+            connection.execute(insert(sessions).values(id=self._owner.id, fields=fields))
         self._known_cap = _read_totals(connection).cap_usd
 
     def _look(self, connection: Connection) -> None:
-        self._is_there = schema.exists(connection)
+        self._is_there = tables_exist(connection)
         if self._is_there:
             self._known_cap = _read_totals(connection).cap_usd
 
@@ -147,21 +149,21 @@ class DatabaseLedger(BaseLedger):
         self._check_writable()
 
         def reserve(connection: Connection) -> CapReached | None:
-            found = _lock_totals(connection)
+            sums = _lock_totals(connection)
             if _find(connection, row["reservation_id"], "reserve") is not None:
                 # An earlier attempt was committed, and only its answer was lost.
                 return None
-            if found.cap_usd is None:
-                found.cap_usd = self._own_cap
-                _add(connection, found, cap_row(found.cap_usd, row["ts"]))
-            self._known_cap = found.cap_usd
+            if sums.cap_usd is None:
+                sums.cap_usd = self._own_cap
+                _add(connection, sums, cap_row(sums.cap_usd, row["ts"]))
+            self._known_cap = sums.cap_usd
             try:
-                check_fits(found.charged, row["reserved_usd"], self.cap_usd)
+                check_fits(sums.charged, row["reserved_usd"], self.cap_usd)
             except CapReached as refusal:
                 # The cap itself stays.
                 return refusal
-            found.charged += Fraction(row["reserved_usd"])
-            _add(connection, found, row)
+            sums.charged += Fraction(row["reserved_usd"])
+            _add(connection, sums, row)
             return None
 
         if refusal := self._change(reserve):
@@ -174,15 +176,15 @@ class DatabaseLedger(BaseLedger):
         def settle(connection: Connection) -> float:
             nonlocal tried
             again, tried = tried, True
-            found = _lock_totals(connection)
+            sums = _lock_totals(connection)
             name = row["reservation_id"]
             reserved = _find(connection, name, "reserve")
             if reserved is None:
                 raise LedgerError(f"reservation {name} is unknown")
             settled = _find(connection, name, "settle")
             if settled is None:
-                found.charged += Fraction(row["charged_usd"]) - Fraction(reserved.usd)
-                _add(connection, found, row)
+                sums.charged += Fraction(row["charged_usd"]) - Fraction(reserved.usd)
+                _add(connection, sums, row)
             elif not again or (settled.usd, settled.ts) != (row["charged_usd"], row["ts"]):
                 raise LedgerError(f"reservation {name} is already settled")
             return float(reserved.usd)
@@ -191,7 +193,7 @@ class DatabaseLedger(BaseLedger):
 
     def _check_writable(self) -> None:
         if self._read_only:
-            raise LedgerError(f"{self._place}: opened only to look")
+            raise LedgerError(f"{self._address}: opened only to look")
 
     def _change(self, work: Callable[[Connection], T], *, opening: bool = False) -> T:
         """Do the work in one transaction, again until it is known to be committed."""
@@ -210,11 +212,11 @@ class DatabaseLedger(BaseLedger):
                 if hopeless or waited_s >= timeout_s:
                     self._reached = False
                     raise LedgerUnavailable(self._reason(error, waited_s)) from None
-                log.info("%s: %s; trying again", self._place, _first_line(error))
+                log.info("%s: %s; trying again", self._address, _first_line(error))
             except SQLAlchemyError as error:
-                raise LedgerError(f"{self._place}: {_first_line(error)}") from None
+                raise LedgerError(f"{self._address}: {_first_line(error)}") from None
             except _Damaged as error:
-                raise LedgerError(f"{self._place}: {error}") from None
+                raise LedgerError(f"{self._address}: {error}") from None
             else:
                 self._reached = True
                 return result
@@ -225,8 +227,8 @@ class DatabaseLedger(BaseLedger):
         if _is_locked(error):
             with suppress(SQLAlchemyError):
                 holder = self._database.holder()
-                return f"{self._place}: {holder} has held the lock for {waited_s:.0f} s"
-        return f"{self._place}: cannot be reached: {_first_line(error)}"
+                return f"{self._address}: {holder} has held the lock for {waited_s:.0f} s"
+        return f"{self._address}: cannot be reached: {_first_line(error)}"
 
 
 def _is_locked(error: DBAPIError) -> bool:
@@ -245,17 +247,17 @@ def _lock_totals(connection: Connection) -> _Totals:
     return _as_totals(connection.execute(select(totals).with_for_update()).one())
 
 
-def _as_totals(found: Any) -> _Totals:
+def _as_totals(stored: Any) -> _Totals:
     """What the database has, if it can be: SQLite keeps anything in any column."""
-    if not (isinstance(found.charged, str) and _FRACTION.fullmatch(found.charged)):
+    if not (isinstance(stored.charged, str) and _FRACTION.fullmatch(stored.charged)):
         raise _Damaged("charged is no amount")
-    if not isinstance(found.n_rows, int) or found.n_rows < 0:
+    if not isinstance(stored.n_rows, int) or stored.n_rows < 0:
         raise _Damaged("n_rows is no number of rows")
     try:
-        cap_usd = None if found.cap_usd is None else amount(found.cap_usd)
+        cap_usd = None if stored.cap_usd is None else amount(stored.cap_usd)
     except LedgerError as error:
         raise _Damaged(f"cap_usd: {error}") from None
-    return _Totals(cap_usd, Fraction(found.charged), found.n_rows)
+    return _Totals(cap_usd, Fraction(stored.charged), stored.n_rows)
 
 
 def _find(connection: Connection, name: str, kind: str) -> Any:
@@ -263,12 +265,12 @@ def _find(connection: Connection, name: str, kind: str) -> Any:
     return connection.execute(query).first()
 
 
-def _add(connection: Connection, found: _Totals, row: Row) -> None:
+def _add(connection: Connection, sums: _Totals, row: Row) -> None:
     """Add a row, and what the ledger comes to with it."""
-    found.n_rows += 1
+    sums.n_rows += 1
     connection.execute(
         insert(rows).values(
-            seq=found.n_rows,
+            seq=sums.n_rows,
             event=row["event"],
             reservation_id=row.get("reservation_id"),
             usd=float(row[_USD[row["event"]]]),
@@ -277,9 +279,7 @@ def _add(connection: Connection, found: _Totals, row: Row) -> None:
         )
     )
     connection.execute(
-        update(totals).values(
-            cap_usd=found.cap_usd, charged=str(found.charged), n_rows=found.n_rows
-        )
+        update(totals).values(cap_usd=sums.cap_usd, charged=str(sums.charged), n_rows=sums.n_rows)
     )
 
 
@@ -289,26 +289,26 @@ _USD = {"cap": "cap_usd", "reserve": "reserved_usd", "settle": "charged_usd"}
 def _read_rows(connection: Connection, *, after: int) -> dict[int, Row]:
     """The next rows by their numbers."""
     query = select(rows).where(rows.c.seq > after).order_by(rows.c.seq).limit(_PART_ROWS)
-    return {found.seq: _as_row(found) for found in connection.execute(query)}
+    return {stored.seq: _as_row(stored) for stored in connection.execute(query)}
 
 
-def _as_row(found: Any) -> Row:
+def _as_row(stored: Any) -> Row:
     try:
-        usd, ts = amount(found.usd), amount(found.ts)
-        if not isinstance(found.seq, int) or found.event not in _USD:
+        usd, ts = amount(stored.usd), amount(stored.ts)
+        if not isinstance(stored.seq, int) or stored.event not in _USD:
             raise ValueError("its number or its event")
-        if found.event == "cap":
+        if stored.event == "cap":
             return cap_row(usd, ts)
-        meta = loads(found.meta)
-        if not isinstance(meta, dict) or not isinstance(found.reservation_id, str):
+        meta = loads(stored.meta)
+        if not isinstance(meta, dict) or not isinstance(stored.reservation_id, str):
             raise ValueError("its reservation_id or its meta")
     except (LedgerError, ValueError, TypeError) as error:
-        raise _Damaged(f"row {found.seq}: not a ledger row: {error}") from None
-    make = reserve_row if found.event == "reserve" else settle_row
-    return make(found.reservation_id, usd, ts, meta)
+        raise _Damaged(f"row {stored.seq}: not a ledger row: {error}") from None
+    make = reserve_row if stored.event == "reserve" else settle_row
+    return make(stored.reservation_id, usd, ts, meta)
 
 
 def _first_line(error: SQLAlchemyError) -> str:
-    """What the database said, without the statement and the address of an explanation."""
-    said = str(error.orig) if isinstance(error, DBAPIError) else str(error)
-    return (said.strip().splitlines() or [type(error).__name__])[0]
+    """What the database message, without the statement and the address of an explanation."""
+    message = str(error.orig) if isinstance(error, DBAPIError) else str(error)
+    return (message.strip().splitlines() or [type(error).__name__])[0]

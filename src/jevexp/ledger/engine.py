@@ -1,4 +1,10 @@
-"""Connections to a ledger's database: SQLite's file or PostgreSQL, each with its own ways."""
+"""A ledger's database: its tables, and how SQLite's file or PostgreSQL is connected to.
+
+One database, or PostgreSQL schema, holds one ledger. The rows are only ever added to, as in a file.
+Beside them stands their sum, so that a reservation costs the same however many rows there are; it
+is kept as an exact fraction, since sums of floats would meet the cap a little earlier or later than
+the file does.
+"""
 
 import os
 import socket
@@ -6,12 +12,65 @@ import sqlite3
 from pathlib import Path
 from typing import Any, Protocol
 
-from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Double,
+    Engine,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    create_engine,
+    event,
+    insert,
+    inspect,
+    select,
+    text,
+)
 from sqlalchemy.engine import URL
 
-from jevexp.ledger.books import LedgerError
+from jevexp.ledger.state import LedgerError
 from jevexp.untrusted.files import MAX_LINE_BYTES
 from jevexp.untrusted.locks import holder
+
+_VERSION = 1
+
+metadata = MetaData()
+
+# One row, of number 1: everything that a reservation has to look at.
+totals = Table(
+    "jevexp_ledger",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("version", Integer, nullable=False),
+    Column("cap_usd", Double),
+    Column("charged", Text, nullable=False),
+    Column("n_rows", BigInteger, nullable=False),
+)
+
+# `usd` is the cap, what is reserved or what is charged, as `event` says; `meta` is JSON.
+rows = Table(
+    "jevexp_ledger_row",
+    metadata,
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("event", String(16), nullable=False),
+    Column("reservation_id", String(64)),
+    Column("usd", Double, nullable=False),
+    Column("ts", Double, nullable=False),
+    Column("meta", Text),
+    UniqueConstraint("reservation_id", "event"),
+)
+
+sessions = Table(
+    "jevexp_ledger_session",
+    metadata,
+    Column("id", String(16), primary_key=True),
+    Column("fields", Text, nullable=False),
+)
 
 # How long one attempt waits for a lock, and for a connection; the ledger tries again until its own
 # timeout.
@@ -25,6 +84,32 @@ _NO_TABLE = """
     OR sql LIKE 'create virtual%' OR sql LIKE '%generated always%' OR sql LIKE '% as (%' LIMIT 1
 """
 _PING = {"keepalives_idle": 5, "keepalives_interval": 5, "keepalives_count": 3}
+# One connection a process: changes wait for each other at the database anyway. What a statement was
+# given must not get into messages.
+_POOL: dict[str, Any] = {"pool_size": 1, "max_overflow": 0, "hide_parameters": True}
+
+
+def tables_exist(connection: Connection) -> bool:
+    """Whether the ledger is there.
+
+    Raises:
+        LedgerError: it is, and another version of this program made it.
+    """
+    if not inspect(connection).has_table(totals.name):
+        return False
+    version = connection.execute(select(totals.c.version)).scalar()
+    if version != _VERSION:
+        raise LedgerError(f"the tables have version {version}, this jevexp knows {_VERSION}")
+    return True
+
+
+def create_tables(connection: Connection) -> None:
+    """Make the ledger if it is not there; the caller sees to it that nobody else does so now."""
+    if not tables_exist(connection):
+        metadata.create_all(connection)
+        connection.execute(
+            insert(totals).values(id=1, version=_VERSION, cap_usd=None, charged="0", n_rows=0)
+        )
 
 
 class Database(Protocol):
@@ -129,8 +214,3 @@ class _Postgres:
         if found is None:
             return "another process"
         return f"{found[0] or 'a client'} from {found[1] or 'here'} (server process {found[2]})"
-
-
-# One connection a process: changes wait for each other at the database anyway. What a statement was
-# given must not get into messages.
-_POOL: dict[str, Any] = {"pool_size": 1, "max_overflow": 0, "hide_parameters": True}

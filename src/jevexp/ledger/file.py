@@ -9,16 +9,22 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from io import BufferedReader, FileIO
 from pathlib import Path
 
 from jevexp.core.json import loads
-from jevexp.ledger.base import BaseLedger
-from jevexp.ledger.books import Books, LedgerError, LedgerUnavailable, check_fits
-from jevexp.ledger.own import OwnRows
-from jevexp.ledger.rows import Row, append, cap_row
-from jevexp.ledger.sessions import Session
+from jevexp.ledger.base import Ledger
+from jevexp.ledger.owners import LedgerOwner, read_owners
+from jevexp.ledger.run_share import OwnRows, append
+from jevexp.ledger.state import (
+    LedgerError,
+    LedgerState,
+    LedgerUnavailable,
+    Row,
+    cap_row,
+    check_fits,
+)
 from jevexp.untrusted.files import (
     MAX_LINE_BYTES,
     RefusedPath,
@@ -34,7 +40,7 @@ _ROW_START = b'{"event"'
 _PART_BYTES = 1 << 20
 
 
-class FileLedger(BaseLedger):
+class FileLedger(Ledger):
     """One open ledger file.
 
     The lower of the file's first cap and `cap_usd` is in force: a later run can lower the cap for
@@ -73,11 +79,11 @@ class FileLedger(BaseLedger):
         self._file = self._stream.fileno()
         self._position = 0
         self._lines = 0
-        self._books = Books()
+        self._state = LedgerState()
         try:
             with self._locked():
                 if own_rows:
-                    _keep_session(path, self._session)
+                    _keep_owner(path, self._owner)
         except LedgerError:
             self.close()
             raise
@@ -89,7 +95,7 @@ class FileLedger(BaseLedger):
     def charged_usd(self) -> float:
         """Settled charges plus open reservations of all runs, in US dollars."""
         with self._locked():
-            return float(self._books.charged)
+            return float(self._state.charged)
 
     def adopt(self, reservation_id: str) -> None:
         """Count a reservation as made through this object.
@@ -119,39 +125,33 @@ class FileLedger(BaseLedger):
                 if line := file.readline().strip():
                     yield loads(line)
 
-    def sessions(self) -> dict[str, Session]:
-        """The sessions that are known, by their ids."""
-        path = _sessions_path(self.path)
+    def owners(self) -> dict[str, LedgerOwner]:
+        """The processes that are known to have reserved, by their ids."""
+        path = _owners_path(self.path)
         if not path.exists():
             return {}
         try:
             lines = read_document(path, follow_links=False).splitlines()
         except (OSError, ValueError) as error:
             raise LedgerError(f"{path}: cannot be read: {error}") from error
-        found = {}
-        for line in lines:
-            # What a killed process left in the middle of a line is nobody's session.
-            with suppress(ValueError, AttributeError):
-                session = Session.of(loads(line))
-                found[session.id] = session
-        return found
+        return read_owners(lines)
 
     def _close(self) -> None:
         self._stream.close()
 
     def _first_cap_usd(self) -> float | None:
-        return self._books.first_cap_usd
+        return self._state.first_cap_usd
 
     def _write_reservation(self, row: Row) -> None:
         with self._locked():
-            if self._books.first_cap_usd is None:
+            if self._state.first_cap_usd is None:
                 self._append(cap_row(self._own_cap, row["ts"]))
-            check_fits(self._books.charged, row["reserved_usd"], self.cap_usd)
+            check_fits(self._state.charged, row["reserved_usd"], self.cap_usd)
             self._append(row)
 
     def _write_settlement(self, row: Row) -> float:
         with self._locked():
-            reserved = self._books.reserved(row["reservation_id"])
+            reserved = self._state.reserved(row["reservation_id"])
             self._append(row)
         return reserved
 
@@ -213,7 +213,7 @@ class FileLedger(BaseLedger):
             raise LedgerError(f"{self.path}: opened only to look")
         self._position += append(self._file, row, self.path)
         self._lines += 1
-        self._books.add(row)
+        self._state.add(row)
 
     def _read(self, line: bytes) -> None:
         """Take in one row that is in the file already."""
@@ -221,7 +221,7 @@ class FileLedger(BaseLedger):
         try:
             if line.strip():
                 row = loads(line)
-                self._books.add(row)
+                self._state.add(row)
         except (ValueError, KeyError, TypeError, LedgerError) as error:
             place = f"{self.path}:{self._lines + 1}"
             raise LedgerError(f"{place}: not a ledger row: {error}") from error
@@ -241,7 +241,7 @@ class FileLedger(BaseLedger):
             self._own.settled(row)
 
 
-def _sessions_path(ledger: Path) -> Path:
+def _owners_path(ledger: Path) -> Path:
     return ledger.with_name(f"{ledger.name}.sessions")
 
 
@@ -264,8 +264,8 @@ def _lock(file: int, path: Path, timeout_s: float) -> None:
         raise LedgerError(f"{path}: {error.strerror}") from error
 
 
-def _keep_session(ledger: Path, session: Session) -> None:
+def _keep_owner(ledger: Path, owner: LedgerOwner) -> None:
     """Note who is about to reserve; the ledger is locked meanwhile."""
-    path = _sessions_path(ledger)
+    path = _owners_path(ledger)
     with Folder.named(path.parent) as folder, folder.append(path.name) as file:
-        append(file.fileno(), session.fields(), ledger)
+        append(file.fileno(), owner.fields(), ledger)

@@ -14,7 +14,7 @@ from jevexp.errors import InputError
 from jevexp.harness import ExpectedModel, RunContext, RunOutcome, Tariff
 from jevexp.harness.interrupts import Interrupts
 from jevexp.identity import fingerprint, observe, reconcile
-from jevexp.ledger import FilePlace, Ledger, LedgerError
+from jevexp.ledger import Ledger, LedgerError, LedgerFile
 from jevexp.run.journal import Journal
 from jevexp.run.planning import Launch, Plan
 from jevexp.settings import Settings
@@ -122,7 +122,7 @@ class ProviderSession:
         ledger = place.open(self.plan.cap_usd, own_rows=own if shared else None)
         # A row is only as durable as the name of its file.
         sync_directory(own.parent)
-        if shared and isinstance(place, FilePlace):
+        if shared and isinstance(place, LedgerFile):
             sync_directory(place.path.parent.resolve())
         return ledger
 

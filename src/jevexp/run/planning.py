@@ -9,7 +9,7 @@ from jevexp.backends.protocol import Backend, check_concurrency
 from jevexp.core.task import Task
 from jevexp.datasets import LoadedDataset, load_dataset
 from jevexp.harness import Harness, make_harness
-from jevexp.ledger import FilePlace, Place, database_place
+from jevexp.ledger import LedgerFile, LedgerLocation, ledger_database
 from jevexp.settings import Caps, Settings
 from jevexp.store.adoption import Adoption
 from jevexp.store.directory import LEDGER
@@ -56,9 +56,9 @@ class Launch:
     sweep: Path | None = None
     overrides: tuple[str, ...] = ()
 
-    def ledger(self, caps: Caps) -> Place:
+    def ledger(self, caps: Caps) -> LedgerLocation:
         """Where the ledger is: as configured, else inside the sweep or the run."""
-        return _configured_ledger(caps) or FilePlace(
+        return _configured_ledger(caps) or LedgerFile(
             (self.sweep or self.directory) / LEDGER,
             on_network=caps.ledger_on_network,
             shared=self.sweep is not None,
@@ -99,9 +99,9 @@ def check_ledger(settings: Settings) -> tuple[float, float]:
         return ledger.cap_usd, ledger.charged_usd
 
 
-def _configured_ledger(caps: Caps) -> Place | None:
+def _configured_ledger(caps: Caps) -> LedgerLocation | None:
     if caps.ledger_url is not None:
-        return database_place(caps.ledger_url, caps.ledger_password_env)
+        return ledger_database(caps.ledger_url, caps.ledger_password_env)
     if caps.ledger is not None:
-        return FilePlace(Path(caps.ledger).absolute(), on_network=caps.ledger_on_network)
+        return LedgerFile(Path(caps.ledger).absolute(), on_network=caps.ledger_on_network)
     return None

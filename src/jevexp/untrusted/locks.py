@@ -67,21 +67,23 @@ def holder(*paths: Path) -> str:
 
     Linux lists locks with their process and inode in /proc/locks (proc(5)). The list's device
     number is not the one that `stat` gives on every file system, so only the inode is compared,
-    and then the process has to have the file open.
+    and then the process has to have the file open. Elsewhere the processes that have one of the
+    files open are named, who may wait for the lock as well.
     """
-    inodes = {str(path.stat().st_ino) for path in paths if path.exists()}
-    for pid in _lockers(inodes):
-        if pid != os.getpid() and _has_open(pid, inodes):
-            return f"process {pid} of {_user(pid)} on {socket.gethostname()} ({_command(pid)})"
-    return "another process"
-
-
-def _lockers(inodes: set[str]) -> Iterator[int]:
+    files = {path.stat().st_ino: path.resolve() for path in paths if path.exists()}
     try:
-        lines = Path("/proc/locks").read_text().splitlines()
+        locks = Path("/proc/locks").read_text()
     except OSError:
-        return
-    for line in lines:
+        pids = _openers(set(files.values()))
+    else:
+        inodes = {str(inode) for inode in files}
+        lockers = (pid for pid in _lockers(locks, inodes) if pid != os.getpid())
+        pids = [pid for pid in lockers if _has_open(pid, inodes)][:1]
+    return " or ".join(map(_described, pids)) or "another process"
+
+
+def _lockers(locks: str, inodes: set[str]) -> Iterator[int]:
+    for line in locks.splitlines():
         # Number: kind, mode, access, pid, device:inode, start, end; "->" marks one that waits.
         words = line.split()
         if "->" not in words and len(words) >= 6 and words[5].rpartition(":")[2] in inodes:
@@ -100,19 +102,32 @@ def _has_open(pid: int, inodes: set[str]) -> bool:
         return False
 
 
-def _user(pid: int) -> str:
-    try:
-        return user_name(Path(f"/proc/{pid}").stat().st_uid)
-    except OSError:
-        return "an unknown user"
+def _openers(files: set[Path]) -> list[int]:
+    """Other processes that have one of the files open, as far as this user may see it."""
+    import psutil
+
+    pids = []
+    # A process may end meanwhile, or belong to somebody else.
+    with suppress(psutil.Error, OSError):
+        for process in psutil.process_iter():
+            with suppress(psutil.Error, OSError):
+                if process.pid != os.getpid() and any(
+                    Path(file.path) in files for file in process.open_files()
+                ):
+                    pids.append(process.pid)
+    return pids
 
 
-def _command(pid: int) -> str:
-    try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").split()
-    except OSError:
-        return "command unknown"
-    return b" ".join(words).decode(errors="replace")[:100] or "command unknown"
+def _described(pid: int) -> str:
+    import psutil
+
+    user, command = "an unknown user", "command unknown"
+    with suppress(psutil.Error, OSError):
+        process = psutil.Process(pid)
+        user = user_name(process.uids().effective)
+        words = " ".join(process.cmdline()).encode(errors="replace").decode().split()
+        command = " ".join(words)[:100] or command
+    return f"process {pid} of {user} on {socket.gethostname()} ({command})"
 
 
 class WriterLock:

@@ -11,7 +11,7 @@ from jevexp.core.record import Record
 from jevexp.harness import Tariff
 from jevexp.harness.steps import NOT_SENT
 from jevexp.harness.stops import StopReason
-from jevexp.ledger.books import EPSILON_USD, Books, LedgerError
+from jevexp.ledger.state import EPSILON_USD, LedgerError, LedgerState
 from jevexp.store.directory import LEDGER, MANIFEST, RESULTS
 from jevexp.untrusted.files import TooLong, numbered_lines, opened
 from jevexp.verification.check import Check, same, shown
@@ -119,7 +119,7 @@ class Rows:
 
 def read_rows(context: VerificationContext, check: Check) -> Rows:
     """Read all rows, up to a torn last one; what is wrong with them is added to the check."""
-    rows, books = Rows(), Books()
+    rows, books = Rows(), LedgerState()
     tasks: dict[str, str] = {}
     with check.guarded(LEDGER), opened(context.root / LEDGER, follow_links=False) as file:
         try:

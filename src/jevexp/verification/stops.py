@@ -4,7 +4,7 @@ from contextlib import suppress
 
 from jevexp.core.record import Record
 from jevexp.harness.stops import ExpectedModel, StopReason, StopRules
-from jevexp.ledger.books import CapReached, check_fits
+from jevexp.ledger.state import CapReached, check_fits
 from jevexp.store import RunDirectory, RunStatus
 from jevexp.store.directory import MANIFEST, RESULTS
 from jevexp.verification.check import Check

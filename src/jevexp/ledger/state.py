@@ -1,10 +1,14 @@
-"""What a ledger's rows add up to; pure, the file is somebody else's."""
+"""A ledger's rows, as the pinned harness writes them, and what they add up to; no I/O."""
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from jevexp.ledger.owners import LedgerOwner
+
+Row = dict[str, Any]
 # Room for the rounding of sums, as the benchmark has it.
 EPSILON_USD = 1e-12
 
@@ -25,7 +29,36 @@ class Overcharged(LedgerError):
     """A charge above its reservation. It was written; the run has to halt."""
 
 
-class Books:
+def cap_row(cap_usd: float, ts: float) -> Row:
+    """The cap; `ts` is in seconds since the epoch, as in every row."""
+    return {"event": "cap", "cap_usd": cap_usd, "ts": ts}
+
+
+def reserve_row(
+    reservation_id: str, reserved_usd: float, ts: float, meta: Mapping[str, Any]
+) -> Row:
+    """An amount that is set aside."""
+    return {
+        "event": "reserve",
+        "reservation_id": reservation_id,
+        "reserved_usd": reserved_usd,
+        "ts": ts,
+        "meta": dict(meta),
+    }
+
+
+def settle_row(reservation_id: str, charged_usd: float, ts: float, meta: Mapping[str, Any]) -> Row:
+    """What a reservation came to."""
+    return {
+        "event": "settle",
+        "reservation_id": reservation_id,
+        "charged_usd": charged_usd,
+        "ts": ts,
+        "meta": dict(meta),
+    }
+
+
+class LedgerState:
     """Reservations and charges, row by row.
 
     An unsettled reservation counts in full. Sums are exact, so that a thousand small charges meet
@@ -121,3 +154,46 @@ def amount(value: float) -> float:
     if not usable:
         raise LedgerError(f"an amount must be finite and not negative, found {value!r}")
     return value
+
+
+@dataclass(frozen=True, slots=True)
+class OpenReservation:
+    """A reservation that nobody settled.
+
+    Attributes:
+        reservation_id: its id.
+        usd: what it sets aside, in US dollars.
+        ts: when it was made, in seconds since the epoch; None where the row does not say.
+        task_id: the task that it is for, None where the row does not say.
+        adapter: the provider's name, None where the row does not say.
+        owner: who made it, None where nobody kept that.
+    """
+
+    reservation_id: str
+    usd: float
+    ts: float | None
+    task_id: str | None
+    adapter: str | None
+    owner: LedgerOwner | None
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A ledger at one moment; amounts are US dollars.
+
+    Attributes:
+        cap_usd: its first cap; None before the first reservation.
+        charged_usd: settled charges and open reservations together.
+        reservations: how many were ever made.
+        open: those that nobody settled, oldest first.
+    """
+
+    cap_usd: float | None
+    charged_usd: float
+    reservations: int
+    open: tuple[OpenReservation, ...]
+
+    @property
+    def open_usd(self) -> float:
+        """What the open reservations set aside."""
+        return float(sum(reservation.usd for reservation in self.open))

@@ -1,22 +1,39 @@
-"""Where a ledger is: a file, or a database."""
+"""Where a ledger is: a file or a database, and whether the locks of that place can be trusted."""
 
+import fcntl
 import os
+import re
+import subprocess
+import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from jevexp.errors import InputError
-from jevexp.ledger.books import LedgerError
+from jevexp.ledger.base import Ledger
 from jevexp.ledger.file import FileLedger
-from jevexp.ledger.network import check_locks
-from jevexp.ledger.own import OwnRows
-from jevexp.ledger.protocol import ReadableLedger
+from jevexp.ledger.run_share import OwnRows
+from jevexp.ledger.state import LedgerError
 from jevexp.untrusted.files import NotAFile
 from jevexp.untrusted.writing import Folder, make_folders
 
+# File systems that other machines write to as well. Whether their locks reach those machines
+# depends on mount options and servers that cannot be seen from here; FUSE may be anything.
+_NETWORK = re.compile(
+    r"nfs\d?|cifs|smb\d?|smbfs|smb3|9p|afs|ceph|lustre|gpfs|beegfs|glusterfs|gfs2?|ocfs2|pvfs2|"
+    r"orangefs|panfs|virtiofs|vboxsf|prl_fs|fuse(blk)?(\..*)?"
+)
+_TRY = """
+import fcntl, sys
+try:
+    fcntl.flock(open(sys.argv[1], "rb"), fcntl.LOCK_EX | fcntl.LOCK_NB)
+except BlockingIOError:
+    sys.exit(1)
+"""
+
 
 @dataclass(frozen=True, slots=True)
-class FilePlace:
+class LedgerFile:
     """A ledger's file; as text, its path.
 
     Attributes:
@@ -71,7 +88,7 @@ class FilePlace:
 
 
 @dataclass(frozen=True, slots=True)
-class DatabasePlace:
+class LedgerDatabase:
     """A ledger's database; as text, its address, which holds no password.
 
     Attributes:
@@ -106,7 +123,7 @@ class DatabasePlace:
 
     def open(
         self, cap_usd: float, *, own_rows: Path | None = None, read_only: bool = False
-    ) -> ReadableLedger:
+    ) -> Ledger:
         """Open the ledger; its tables are made where they do not exist.
 
         Raises:
@@ -146,7 +163,7 @@ class DatabasePlace:
         return password
 
 
-Place = FilePlace | DatabasePlace
+LedgerLocation = LedgerFile | LedgerDatabase
 
 
 def sqlite_path(url: str) -> Path | None:
@@ -178,7 +195,56 @@ def _prepare(path: Path, *, read_only: bool) -> None:
                     folder.create(name).close()
 
 
-def database_place(url: str, password_env: str | None) -> DatabasePlace:
+def ledger_database(url: str, password_env: str | None) -> LedgerDatabase:
     """The place of a configured address; a relative path of SQLite's becomes absolute."""
     path = sqlite_path(url)
-    return DatabasePlace(f"sqlite:///{path.absolute()}" if path else url, password_env)
+    return LedgerDatabase(f"sqlite:///{path.absolute()}" if path else url, password_env)
+
+
+def check_locks(path: Path, *, allow_network: bool) -> None:
+    """Refuse a file on a network file system, or one there whose lock excludes nobody.
+
+    Args:
+        path: the ledger's file, which need not exist.
+        allow_network: the person says that locks work between all machines that share it.
+
+    Raises:
+        LedgerError: with the file system's kind.
+    """
+    kind = file_system(path)
+    if kind is None or not _NETWORK.fullmatch(kind):
+        return
+    if not allow_network:
+        raise LedgerError(
+            f"{path}: lies on {kind}, where locks may not reach every machine; use a local disk or "
+            "caps.ledger_url, or set caps.ledger_on_network=true if you know that they do"
+        )
+    if not lock_excludes(path):
+        raise LedgerError(f"{path}: locks on this {kind} exclude nobody; use caps.ledger_url")
+
+
+def file_system(path: Path) -> str | None:
+    """The kind of file system that a path lies on; None where the system does not say."""
+    import psutil
+
+    try:
+        mounts = psutil.disk_partitions(all=True)
+    except (psutil.Error, OSError):
+        return None
+    resolved = path.resolve()
+    innermost: tuple[int, str] | None = None
+    for mount in mounts:
+        point = Path(mount.mountpoint)
+        # Of two on one point the later one is seen.
+        depth = len(point.parts)
+        if resolved.is_relative_to(point) and (innermost is None or depth >= innermost[0]):
+            innermost = depth, mount.fstype
+    return innermost[1] if innermost else None
+
+
+def lock_excludes(path: Path) -> bool:
+    """Whether a lock that is held here keeps another process from taking it."""
+    with Folder.named(path.parent) as folder, folder.append(path.name) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        done = subprocess.run([sys.executable, "-I", "-S", "-c", _TRY, str(path)], check=False)
+    return done.returncode == 1

@@ -1,10 +1,12 @@
-"""A run's own part of a ledger: what it comes to, and its rows among the run's evidence."""
+"""A run's own share of a ledger: what it comes to, and its rows among the run's evidence."""
 
+import os
 import threading
 from fractions import Fraction
 from pathlib import Path
 
-from jevexp.ledger.rows import Row, append, cap_row
+from jevexp.core.json import dumps
+from jevexp.ledger.state import LedgerError, Row, cap_row
 from jevexp.untrusted.writing import create
 
 
@@ -49,7 +51,7 @@ class OwnRows:
         self._file.close()
 
 
-class OwnPart:
+class RunShare:
     """The reservations that were made through one ledger object.
 
     Args:
@@ -101,3 +103,22 @@ class OwnPart:
     def _keep(self, row: Row) -> None:
         if self._rows:
             self._rows.keep(row)
+
+
+def append(file: int, row: Row, path: Path) -> int:
+    """Append a row to an open file and force it to disk; nobody else may write meanwhile.
+
+    Returns:
+        The row's length in bytes.
+
+    Raises:
+        LedgerError: the disk took only a part of it, which was removed again.
+    """
+    line = dumps(row).encode() + b"\n"
+    size = os.fstat(file).st_size
+    written = os.write(file, line)
+    if written != len(line):
+        os.ftruncate(file, size)
+        raise LedgerError(f"{path}: the disk took only a part of a row; it was removed")
+    os.fsync(file)
+    return written
