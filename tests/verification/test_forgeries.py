@@ -263,6 +263,9 @@ def test_a_request_whose_options_were_in_another_order(run: Path) -> None:
     assert "request: is not the task's own state and question" in failed(run)["requests"][0]
 
 
+PROGRAM = {"run": "before", "jevexp": "0.0.1", "git_commit": None, "git_dirty": None}
+
+
 @pytest.mark.parametrize(
     ("path", "value", "check"),
     [
@@ -296,6 +299,7 @@ def test_a_request_whose_options_were_in_another_order(run: Path) -> None:
         (("dataset", "pin", "licence"), "mine", "manifest"),
         (("ledger", "shared"), True, "manifest"),
         (("version",), 2, "manifest"),
+        (("software", "earlier"), [PROGRAM], "manifest"),
     ],
     ids=lambda value: ".".join(value) if isinstance(value, tuple) else None,
 )

@@ -10,6 +10,7 @@ from jevexp.datasets import LoadedDataset
 from jevexp.errors import InputError
 from jevexp.run.software import describe_software
 from jevexp.settings import Settings
+from jevexp.store.adoption import Adoption
 from jevexp.store.directory import LEDGER, RunDirectory
 from jevexp.store.manifest import (
     Config,
@@ -18,7 +19,6 @@ from jevexp.store.manifest import (
     LedgerEntry,
     Manifest,
     ModelEntry,
-    Resumed,
     RunStatus,
 )
 from jevexp.untrusted.proxies import named_proxy
@@ -52,15 +52,17 @@ class Journal:
         sweep: str | None,
         overrides: tuple[str, ...],
         harness: dict[str, Any],
-        resumed: Resumed | None = None,
+        adoption: Adoption | None = None,
     ) -> None:
         self._directory = directory
         self._settings = settings
         self._sweep = sweep
         self._harness = harness
-        self._resumed = resumed
+        self._resumed = adoption.entry if adoption else None
         self._started = _now()
-        self._software = describe_software()
+        self._software = describe_software().model_copy(
+            update={"earlier": list(adoption.programs) if adoption else None}
+        )
         self._config = Config(
             sha256=settings.config_hash, overrides=list(overrides), resolved=settings.resolved()
         )

@@ -76,7 +76,7 @@ def _journal(plan: Plan, launch: Launch, directory: RunDirectory) -> Journal:
         sweep=launch.sweep.name if launch.sweep else None,
         overrides=launch.overrides,
         harness=plan.harness.describe(),
-        resumed=plan.adoption.entry if plan.adoption else None,
+        adoption=plan.adoption,
     )
 
 

@@ -10,7 +10,7 @@ from jevexp.core.identity import Fingerprint
 from jevexp.core.json import dumps
 from jevexp.core.record import Record
 from jevexp.errors import InputError
-from jevexp.store.manifest import Resumed
+from jevexp.store.manifest import Program, Resumed
 from jevexp.untrusted.files import read_document
 
 _MOST_SHOWN = 80
@@ -43,11 +43,15 @@ class AdoptedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
-    """What a run takes over: the manifest's section, the answers, what they were measured with."""
+    """What a run takes over: the manifest's section, the answers, what they were measured with.
+
+    `programs` are the sessions that gave them, oldest first.
+    """
 
     entry: Resumed
     answers: tuple[AdoptedAnswer, ...]
     fingerprint: Fingerprint | None
+    programs: tuple[Program, ...] = ()
 
     @property
     def models(self) -> list[str]:

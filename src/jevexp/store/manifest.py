@@ -47,12 +47,26 @@ Resolved = Annotated[dict[str, Any], AfterValidator(_is_resolved)]
 Time = Annotated[str, Field(pattern=r"^(19[7-9]|2\d\d)\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$")]
 
 
+class Program(Section):
+    """Which jevexp an earlier session of a resumed run was, by the name of its run."""
+
+    run: str
+    jevexp: str
+    git_commit: str | None
+    git_dirty: bool | None
+
+
 class Software(Section):
-    """What ran: versions, interpreter, platform, and the state of jevexp's own checkout."""
+    """What ran: versions, interpreter, platform, and the state of jevexp's own checkout.
+
+    `earlier` are the sessions whose answers a resumed run took over, oldest first; null where there
+    are none, and in runs that a version without this field resumed.
+    """
 
     jevexp: str
     git_commit: str | None
     git_dirty: bool | None
+    earlier: list[Program] | None = None
     python: str
     platform: str
     packages: dict[str, str | None]
@@ -213,6 +227,18 @@ class Manifest(Section):
         Dataset, model and backend, and the concurrency where it is not the benchmark's.
         """
         return self.titled(self.model.declared.name)
+
+    @property
+    def programs(self) -> list[Program]:
+        """Every jevexp that gave answers to this run, oldest first, itself last."""
+        own = self.software
+        program = Program(
+            run=self.run,
+            jevexp=own.jevexp,
+            git_commit=own.git_commit,
+            git_dirty=own.git_dirty,
+        )
+        return [*(own.earlier or ()), program]
 
     def titled(self, model: str) -> str:
         """The title with other words for the model."""

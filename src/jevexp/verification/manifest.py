@@ -91,6 +91,10 @@ def _check_config(manifest: Manifest, check: Check) -> None:
     shared = bool(caps["ledger"] or caps.get("ledger_url") or manifest.sweep)
     check.expect("ledger.shared", manifest.ledger.shared, shared, MANIFEST)
     check.expect("version", manifest.version, MANIFEST_VERSION, MANIFEST)
+    if (earlier := manifest.software.earlier) is not None:
+        resumed = manifest.resumed.run if manifest.resumed else None
+        last = earlier[-1].run if earlier else None
+        check.expect("software.earlier, the last one's run", last, resumed, MANIFEST)
     if "runner" in resolved:
         check.expect(
             "concurrency", manifest.concurrency, resolved["runner"]["concurrency"], MANIFEST

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jevexp.core.json import loads
-from jevexp.store import RunStatus
+from jevexp.store import RunDirectory, RunStatus
 from jevexp.store.checksums import CHECKSUMS
 from jevexp.store.directory import EARLY, MANIFEST, RESULTS
 from jevexp.untrusted.files import opened, read_document, whole_lines
@@ -26,6 +26,9 @@ def check_resumed(context: VerificationContext) -> Check:
         if earlier is None:
             check.skip(f"the earlier run {section['run']} is not here")
             return check
+        if context.manifest.software.earlier is not None:
+            programs = RunDirectory(earlier).read_manifest().programs
+            check.expect("software.earlier", context.manifest.software.earlier, programs, MANIFEST)
         if section["checksums_sha256"] is not None:
             found = _sha256(earlier / CHECKSUMS)
             check.expect("resumed.checksums_sha256", section["checksums_sha256"], found, MANIFEST)

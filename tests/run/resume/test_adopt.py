@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from jevexp.run import journal, software
 from jevexp.store import RunDirectory, RunStatus
 from jevexp.store.records import lines
 from jevexp.verification import State, verify_run
@@ -23,6 +24,7 @@ from tests.run.resume.sessions import (
     said,
     settings,
 )
+from tests.support.forgery import edit, reseal
 
 
 def check_whole(session: Session) -> None:
@@ -54,6 +56,68 @@ def test_only_what_was_never_answered_is_asked(desk: Desk) -> None:
     assert len(second.provider.received) == TASKS - 3
     assert second.lines[:3] == first.lines
     assert first.raw.items() <= second.raw.items()
+
+
+def in_version(desk: Desk, version: str) -> None:
+    """What sits down next at the desk is another jevexp."""
+    now = software.describe_software()
+    changed = now.model_copy(update={"jevexp": version, "git_commit": version * 8})
+    desk.patch.setattr(journal, "describe_software", lambda: changed)
+
+
+def test_every_version_that_gave_answers_is_named_and_verified(desk: Desk) -> None:
+    in_version(desk, "0.0.1")
+    first = desk.run(right, Killed())
+    assert first.manifest.software.earlier is None
+    in_version(desk, "0.0.2")
+    second = desk.resume(first, right, Crash())
+    in_version(desk, "0.0.3")
+    third = desk.resume(second)
+
+    assert third.manifest.software.earlier is not None
+    assert [
+        (program.run, program.jevexp, program.git_commit)
+        for program in third.manifest.software.earlier
+    ] == [(first.path.name, "0.0.1", "0.0.1" * 8), (second.path.name, "0.0.2", "0.0.2" * 8)]
+    assert third.manifest.software.jevexp == "0.0.3"
+    assert verify_run(third.path).state is State.VERIFIED
+
+
+@pytest.mark.parametrize(
+    ("number", "field", "value", "message"),
+    [
+        (0, "jevexp", "0.0.9", "software.earlier: "),
+        (1, "git_commit", None, "software.earlier: "),
+        (1, "run", "another", "software.earlier, the last one's run: 'another', expected 'run-1'"),
+    ],
+)
+def test_a_version_that_was_another_is_seen(
+    desk: Desk, number: int, field: str, value: str | None, message: str
+) -> None:
+    first = desk.run(right, Crash())
+    third = desk.resume(desk.resume(first, right, Crash()))
+    edit(
+        third.path,
+        "manifest.json",
+        lambda manifest: manifest["software"]["earlier"][number].update({field: value}),
+    )
+    reseal(third.path)
+
+    report = verify_run(third.path)
+
+    assert report.state is State.FAILED
+    failures = [failure.message for check in report.checks for failure in check.failures]
+    assert any(failure.startswith(message) for failure in failures), failures
+
+
+def test_a_run_that_an_older_version_resumed_names_no_earlier_one_and_still_verifies(
+    desk: Desk,
+) -> None:
+    second = desk.resume(desk.run(right, Crash()))
+    edit(second.path, "manifest.json", lambda manifest: manifest["software"].pop("earlier"))
+    reseal(second.path)
+
+    assert verify_run(second.path).state is State.VERIFIED
 
 
 def test_the_manifest_says_what_came_from_where(desk: Desk) -> None:

@@ -57,7 +57,7 @@ def adopt(earlier: Earlier, plan: Plan, *, charged_usd: float | None = None) -> 
         charged_usd=charged_usd,
         sessions=_sessions(earlier, adopted),
     )
-    adoption = Adoption(entry, answers, manifest.fingerprint)
+    adoption = Adoption(entry, answers, manifest.fingerprint, tuple(manifest.programs))
     if plan.settings.identity == "strict" and len(adoption.models) > 1:
         raise InputError(
             f"resume: {earlier.path}: several models answered: {', '.join(adoption.models)}; "
