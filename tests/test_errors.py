@@ -1,7 +1,7 @@
 """An error for a person is one line, whatever was found."""
 
 from jevexp.errors import InputError
-from jevexp.untrusted.text import MAX_LINE
+from jevexp.untrusted.console import MAX_LINE
 
 
 def test_what_was_found_cannot_write_lines_of_its_own() -> None:

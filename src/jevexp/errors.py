@@ -1,6 +1,6 @@
 """The one exception that means: the person who typed the command can fix this."""
 
-from jevexp.untrusted.text import printable_line
+from jevexp.untrusted.console import printable_line
 
 
 class InputError(Exception):

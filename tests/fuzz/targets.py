@@ -20,8 +20,7 @@ from omegaconf import OmegaConf
 from jevexp.backends.llama_cpp import LlamaCpp
 from jevexp.backends.openai import OpenAIChat, OpenAILogprobs
 from jevexp.backends.protocol import Backend
-from jevexp.backends.replay import read_answers
-from jevexp.backends.replayed_run import read_run
+from jevexp.backends.replay import read_answers, read_run
 from jevexp.backends.systemone import SystemOne
 from jevexp.cli.compose import compose_command
 from jevexp.cli.main import main
@@ -36,7 +35,7 @@ from jevexp.ledger import FileLedger, LedgerError
 from jevexp.store import RunDirectory
 from jevexp.tracking import content
 from jevexp.tracking.additions import NOTHING
-from jevexp.untrusted.text import is_printable
+from jevexp.untrusted.console import is_printable
 from tests.fuzz.mutations import NASTY, spoiled_bytes, spoiled_json, text, value
 from tests.identity import gguf_bytes
 from tests.support import scripted_openai, systemone, tasks

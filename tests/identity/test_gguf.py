@@ -5,7 +5,7 @@ from pathlib import Path
 import gguf
 import pytest
 
-from jevexp.backends.weights import find_weights
+from jevexp.backends.llama_cpp.server import find_weights
 from jevexp.core.ftype import Ftype
 from jevexp.identity import GgufHeader, WeightsError, read_header
 from tests.identity import gguf_bytes

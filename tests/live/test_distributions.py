@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from jevexp.backends.candidates import Candidates
 from jevexp.backends.llama_cpp.client import LlamaTokenizer
 from jevexp.backends.prompt import message
+from jevexp.backends.readout import Candidates
 from jevexp.backends.transport import Transport
 from jevexp.core.decision import Decision, Request
 from tests.live.conftest import Live

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from jevexp.backends.llama_cpp.server import find_weights
 from jevexp.backends.server.command import CommandServer
 from jevexp.backends.systemone import SystemOne
-from jevexp.backends.weights import find_weights
 from jevexp.core.decision import Request
 from jevexp.errors import InputError
 from tests.backends.systemone.conftest import TASKS

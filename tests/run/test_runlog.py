@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jevexp.run.runlog import LOGGER, run_log
+from jevexp.run.running import LOGGER, run_log
 
 own = logging.getLogger("jevexp.run")
 other = logging.getLogger("httpx")

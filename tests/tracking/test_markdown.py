@@ -12,7 +12,7 @@ from jevexp.store import Manifest
 from jevexp.tracking.additions import no_intervals
 from jevexp.tracking.markdown import code, plain
 from jevexp.tracking.note import note
-from jevexp.untrusted.text import is_printable
+from jevexp.untrusted.console import is_printable
 from tests.support.runs import make_run, manifest, noul_tasks
 
 EVIL = "x`<script>alert(1)</script>|![](http://evil.test/a.png)\n# [l](javascript:1) http://e.test"

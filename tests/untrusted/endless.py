@@ -8,8 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from jevexp.backends.replay import read_answers
-from jevexp.backends.replayed_run import read_run
+from jevexp.backends.replay import read_answers, read_run
 from jevexp.datasets import load_tasks
 from jevexp.errors import InputError
 from jevexp.ledger import FileLedger, LedgerError

@@ -12,8 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 import jevexp
-from jevexp.untrusted.console import SafeConsole
-from jevexp.untrusted.text import MAX_LINE, is_printable
+from jevexp.untrusted.console import MAX_LINE, SafeConsole, is_printable
 
 EVIL = "t\x1b]0;owned\x07\x9b2J\u202e\r\nerror: all is well"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jevexp.untrusted.proxies import named_proxy, proxy_for
+from jevexp.untrusted.addresses import named_proxy, proxy_for
 
 SECRET = "hunter2"
 

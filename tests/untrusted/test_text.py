@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jevexp.untrusted.text import (
+from jevexp.untrusted.console import (
     MAX_LINE,
     is_printable,
     printable,

@@ -12,15 +12,16 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Protocol
 
-from jevexp.backends.candidates import Candidates, Tokenizer
 from jevexp.backends.prompt import MOST_OPTIONS, Message, message
 from jevexp.backends.readout import (
     LARGEST_TELLING_BIAS,
     MISSING_BIAS,
     Candidate,
+    Candidates,
     Entry,
     Listing,
     Readout,
+    Tokenizer,
     read_biased,
     read_unbiased,
 )

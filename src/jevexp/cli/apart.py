@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from jevexp.backends.server.lifeline import die_with, parent_to_name, wait_for_end_of_input
+from jevexp.backends.server.process import die_with, parent_to_name, wait_for_end_of_input
 from jevexp.cli.perform import console, perform_member
 from jevexp.core.json import dumps
 from jevexp.harness.interrupts import Interrupted

@@ -7,8 +7,7 @@ from io import TextIOWrapper
 from typing import IO, Any, cast
 
 from jevexp.core.json import JSON, dumps
-from jevexp.untrusted.console import SafeConsole
-from jevexp.untrusted.text import printable_json
+from jevexp.untrusted.console import SafeConsole, printable_json
 
 # Where nobody set a width, as in a file or a pipe: wide enough for the tables.
 _PLAIN_WIDTH = 120

@@ -31,7 +31,7 @@ from jevexp.ledger import (
 from jevexp.settings import EnvironmentVariable, FrozenSettings, check_ledger_url
 from jevexp.store.directory import LEDGER, MANIFEST, RunDirectory
 from jevexp.untrusted.addresses import check_database_address
-from jevexp.untrusted.text import printable_json
+from jevexp.untrusted.console import printable_json
 
 # What a settlement says that a person made in place of a process that is gone.
 RELEASED = "released"

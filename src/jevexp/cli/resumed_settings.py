@@ -18,7 +18,7 @@ from jevexp.errors import InputError
 from jevexp.settings import Settings
 from jevexp.settings.resuming import FIELDS, Origin, field_of, origin_of, to_repeat
 from jevexp.store.directory import MANIFEST
-from jevexp.untrusted.text import is_printable
+from jevexp.untrusted.console import is_printable
 
 Config = Mapping[str, Any]
 

@@ -1,14 +1,19 @@
 """Keeps a run's manifest true while the run goes on."""
 
+import importlib.metadata
+import os
+import platform
+import subprocess
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+import jevexp
 from jevexp.core.identity import Fingerprint, IdentityReport
 from jevexp.core.record import Record
 from jevexp.datasets import LoadedDataset
 from jevexp.errors import InputError
-from jevexp.run.software import describe_software
 from jevexp.settings import Settings
 from jevexp.store.adoption import Adoption
 from jevexp.store.directory import LEDGER, RunDirectory
@@ -20,8 +25,9 @@ from jevexp.store.manifest import (
     Manifest,
     ModelEntry,
     RunStatus,
+    Software,
 )
-from jevexp.untrusted.proxies import named_proxy
+from jevexp.untrusted.addresses import named_proxy
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,3 +181,59 @@ def _safe_words(error: BaseException | None) -> str | None:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+# What a result can depend on.
+PACKAGES = (
+    "gguf",
+    "httpx",
+    "hydra-core",
+    "jevbench",
+    "judgevet",
+    "mlflow",
+    "omegaconf",
+    "pydantic",
+    "xllamacpp",
+)
+
+
+def describe_software() -> Software:
+    """Collect it; null for what is not installed or not known."""
+    commit = _git("rev-parse", "HEAD")
+    changes = _git("status", "--porcelain") if commit else None
+    return Software(
+        jevexp=jevexp.__version__,
+        git_commit=commit,
+        git_dirty=None if changes is None else bool(changes),
+        python=platform.python_version(),
+        platform=platform.platform(),
+        packages={name: _version(name) for name in PACKAGES},
+    )
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _git(*arguments: str) -> str | None:
+    """The output of git in jevexp's checkout; None when it was not installed from one."""
+    source = Path(jevexp.__file__).parents[1]
+    if not (source.parent / ".git").exists():
+        return None
+    # Inside of a hook they name the repository that the hook is of.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(source), *arguments],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()

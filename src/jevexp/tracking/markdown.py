@@ -2,7 +2,7 @@
 
 import re
 
-from jevexp.untrusted.text import printable
+from jevexp.untrusted.console import printable
 
 # Everything that Markdown or HTML gives a meaning, also at a line's beginning. Without
 # its colon an address becomes no link by itself.

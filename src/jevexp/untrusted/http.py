@@ -18,7 +18,7 @@ from typing import Any
 import httpcore
 import httpx
 
-from jevexp.untrusted.proxies import proxy_for
+from jevexp.untrusted.addresses import proxy_for
 
 # What may come before the body: interim answers and headers, of which httpcore itself takes 100 KB.
 _MOST_HEAD_BYTES = 256 << 10

@@ -11,8 +11,8 @@ from jevexp.errors import InputError
 from jevexp.store import Manifest
 from jevexp.store.checksums import CHECKSUMS
 from jevexp.store.directory import LEDGER, MANIFEST, RAW, RESULTS, SUMMARY
+from jevexp.untrusted.console import printable_json
 from jevexp.untrusted.files import opened, read_document
-from jevexp.untrusted.text import printable_json
 from jevexp.verification.check import Check, Report
 from jevexp.verification.files import read_tree
 

@@ -9,7 +9,7 @@ import pytest
 from jevexp.backends.judgevet import exchange
 from jevexp.backends.judgevet.exchange import RecordingTransport
 from jevexp.core.decision import Request
-from jevexp.untrusted.proxies import proxy_for
+from jevexp.untrusted.addresses import proxy_for
 from jevexp.untrusted.secrets import Secrets
 from tests.backends.judgevet.conftest import Open
 from tests.support.raw_server import dripping, raw_server

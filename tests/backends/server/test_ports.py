@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from jevexp.backends.server import ports
+from jevexp.backends.server import command
 
 ROOT = Path(__file__).parents[3]
 CLAIM = (
     "import itertools, sys\n"
-    "from jevexp.backends.server import ports\n"
+    "from jevexp.backends.server import command\n"
     "found = itertools.chain([int(sys.argv[1])], itertools.repeat(int(sys.argv[2])))\n"
-    "ports._free_port = lambda: next(found)\n"
-    "print(ports.claim_port(), flush=True)\n"
+    "command._free_port = lambda: next(found)\n"
+    "print(command.claim_port(), flush=True)\n"
     "sys.stdin.read()\n"
 )
 
@@ -33,19 +33,19 @@ def claimed_elsewhere(wanted: int, other: int) -> tuple[int, "subprocess.Popen[s
 
 
 def test_a_claimed_port_is_nobody_elses(monkeypatch: pytest.MonkeyPatch) -> None:
-    mine = ports.claim_port()
-    free = ports._free_port()
+    mine = command.claim_port()
+    free = command._free_port()
     found, process = claimed_elsewhere(mine, free)
     process.communicate()
     assert found == free
-    ports.release_port(mine)
+    command.release_port(mine)
     found, process = claimed_elsewhere(mine, free)
     # While that process lives its claim holds, and no longer.
-    monkeypatch.setattr(ports, "_free_port", iter([mine, free]).__next__)
-    assert (found, ports.claim_port()) == (mine, free)
+    monkeypatch.setattr(command, "_free_port", iter([mine, free]).__next__)
+    assert (found, command.claim_port()) == (mine, free)
     process.kill()
     process.communicate()
-    monkeypatch.setattr(ports, "_free_port", lambda: mine)
-    assert ports.claim_port() == mine
+    monkeypatch.setattr(command, "_free_port", lambda: mine)
+    assert command.claim_port() == mine
     for port in (mine, free):
-        ports.release_port(port)
+        command.release_port(port)

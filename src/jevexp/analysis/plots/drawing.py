@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from jevexp.analysis.comparison import RunStatistics
 from jevexp.analysis.statistics.intervals import Interval
 from jevexp.analysis.tables import Cell
-from jevexp.untrusted.text import shortened, visible
+from jevexp.untrusted.console import shortened, visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -21,7 +21,7 @@ from jevexp.analysis.plots.drawing import (
     level,
 )
 from jevexp.analysis.tables import Cell
-from jevexp.untrusted.text import shortened, visible
+from jevexp.untrusted.console import shortened, visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from jevexp.analysis.plots.drawing import INK, MUTED, SMALL
-from jevexp.untrusted.text import shortened, visible
+from jevexp.untrusted.console import shortened, visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from jevexp.analysis.plots.drawing import DPI, INK, ROLES, TEXT, Panel, Plot, styled
-from jevexp.untrusted.text import shortened, visible
+from jevexp.untrusted.console import shortened, visible
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

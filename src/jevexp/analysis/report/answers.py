@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from jevexp.analysis.report.numbers import JsonPointer
 from jevexp.core.task import Task, as_text
-from jevexp.untrusted.text import shortened
+from jevexp.untrusted.console import shortened
 
 # On the whole page; the rest is in the data.
 MOST_FLIPS = 60

@@ -31,7 +31,7 @@ from jevexp.analysis.who import fields_of
 from jevexp.core.json import dumps, loads
 from jevexp.core.task import Task
 from jevexp.errors import InputError
-from jevexp.untrusted.text import visible
+from jevexp.untrusted.console import visible
 from jevexp.untrusted.writing import Folder, make_folders
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-from jevexp.backends.received import parsed, unreadable
+from jevexp.backends.transport import parsed, unreadable
 from jevexp.core.json import loads
 from jevexp.errors import InputError
 from jevexp.untrusted.http import BoundedTransport, Bounds

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 
 from jevexp.backends.judgevet.exchange import RecordingTransport
-from jevexp.backends.named_code import find_callable
+from jevexp.backends.python_factory import find_callable
 from jevexp.errors import InputError
 from jevexp.settings import JudgevetBackend
 from jevexp.untrusted.secrets import Secrets

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jevexp.backends.candidates import Tokenizer
 from jevexp.backends.next_token import (
     CONTEXT,
     BiasReach,
@@ -37,7 +36,7 @@ from jevexp.backends.openai.connection import (
     with_options,
 )
 from jevexp.backends.prompt import Message, without_thinking
-from jevexp.backends.readout import SLACK, Entry, Listing
+from jevexp.backends.readout import SLACK, Entry, Listing, Tokenizer
 from jevexp.backends.rereading import RawAnswer, last_reply
 from jevexp.backends.transport import Failure, HttpPoster, Reply
 from jevexp.core.decision import Decision, Request

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jevexp.backends.candidates import Tokenizer
 from jevexp.backends.connection import Connection
 from jevexp.backends.llama_cpp.client import LlamaTokenizer
 from jevexp.backends.llama_cpp.server import listed_models
+from jevexp.backends.readout import Tokenizer
 from jevexp.backends.transport import Failure, Reply, Transport
 from jevexp.errors import InputError
 from jevexp.settings.http import OpenAIBackend

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jevexp.backends.candidates import Candidates, Tokenizer
 from jevexp.backends.next_token import CONTEXT, FORCING_BIAS, BiasReach, Prompt
 from jevexp.backends.openai.client import Features, OpenAICompletions
 from jevexp.backends.openai.connection import (
@@ -20,7 +19,7 @@ from jevexp.backends.openai.connection import (
     find_tokenizer,
 )
 from jevexp.backends.prompt import without_thinking
-from jevexp.backends.readout import Candidate, Listing
+from jevexp.backends.readout import Candidate, Candidates, Listing, Tokenizer
 from jevexp.backends.transport import Failure, Transport
 from jevexp.errors import InputError
 from jevexp.settings import OpenAILogprobsBackend

@@ -13,7 +13,7 @@ import sys
 import threading
 from typing import Any
 
-from jevexp.backends.server.lifeline import die_with, wait_for_end_of_input
+from jevexp.backends.server.process import die_with, wait_for_end_of_input
 
 
 def main() -> None:

@@ -1,24 +1,27 @@
 """Starting any server from a command, knowing when it answers, and never leaving it behind."""
 
+import fcntl
 import os
 import shutil
+import socket
 import subprocess
 import sysconfig
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cache
+from io import FileIO
 from pathlib import Path
 from secrets import token_urlsafe
 
-from jevexp.backends.server.lifeline import parent_to_name
-from jevexp.backends.server.ports import claim_port, release_port
-from jevexp.backends.server.process import LOG_NAME, end, last_words
+from jevexp.backends.server.process import LOG_NAME, end, last_words, parent_to_name
 from jevexp.backends.transport import Failure, Transport
 from jevexp.core.json import dumps
 from jevexp.errors import InputError
 from jevexp.settings import ServerCommand
+from jevexp.store.cache import cache_folder
 from jevexp.untrusted.python import python_module
-from jevexp.untrusted.writing import append
+from jevexp.untrusted.writing import Folder, append
 
 _POLL_S = 0.05
 # A server that takes the connection and is silent is asked again.
@@ -153,3 +156,45 @@ def _answers(transport: Transport) -> bool:
     except Failure as failure:
         return failure.status is not None and failure.status != _LOADING
     return True
+
+
+HOST = "127.0.0.1"
+
+
+def claim_port() -> int:
+    """A port that is free now, and that no other process of this user claims meanwhile.
+
+    It stays claimed until it is released, or this process ends. Where the cache folder takes no
+    locks, the port is only free now.
+    """
+    while True:
+        port = _free_port()
+        try:
+            fcntl.lockf(_claims(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+        except BlockingIOError:
+            continue
+        except OSError:
+            return port
+        else:
+            return port
+
+
+def release_port(port: int) -> None:
+    """Let others choose a port again."""
+    with suppress(OSError):
+        fcntl.lockf(_claims(), fcntl.LOCK_UN, 1, port)
+
+
+@cache
+def _claims() -> FileIO:
+    """A file with one byte a port to lock; closing it anywhere would give up all of them."""
+    path = cache_folder() / "ports.lock"
+    with Folder.named(path.parent) as folder:
+        return folder.append(path.name)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        port: int = probe.getsockname()[1]
+        return port

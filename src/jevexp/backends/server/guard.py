@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 
-from jevexp.backends.server.lifeline import die_with, wait_for_end_of_input
+from jevexp.backends.server.process import die_with, wait_for_end_of_input
 
 # Shorter than what the parent grants us.
 _GRACE_S = 2.0

@@ -9,8 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from secrets import token_urlsafe
 
-from jevexp.backends.server.lifeline import parent_to_name
-from jevexp.backends.server.process import LOG_NAME, end, last_words
+from jevexp.backends.server.process import LOG_NAME, end, last_words, parent_to_name
 from jevexp.core.json import dumps
 from jevexp.errors import InputError
 from jevexp.settings import LlamaServer

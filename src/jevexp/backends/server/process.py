@@ -1,9 +1,12 @@
 """A started server seen from here: how it is ended, and why it gave up."""
 
+import ctypes
 import os
 import re
 import signal
 import subprocess
+import sys
+import threading
 from pathlib import Path
 
 from jevexp.untrusted.files import opened
@@ -42,3 +45,30 @@ def last_words(log: Path, start: int = 0) -> str:
     # llama.cpp names the cause first and then every caller that failed with it.
     errors = [_ERROR.sub("", line) for line in lines if _ERROR.match(line)]
     return (errors or lines[-1:] or ["it wrote nothing"])[0][:300]
+
+
+PR_SET_PDEATHSIG = 1
+
+
+def parent_to_name() -> int | None:
+    """Our process id for the child's `die_with`; None where that would end the child too early.
+
+    Linux ties a child to the thread that starts it, which may end before the process does.
+    """
+    lasting = threading.current_thread() is threading.main_thread()
+    return os.getpid() if lasting else None
+
+
+def die_with(parent: int | None, signal_number: int) -> None:
+    """Have Linux send this process a signal when `parent` ends; end at once if it has already."""
+    if parent is None or not sys.platform.startswith("linux"):
+        return
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal_number, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def wait_for_end_of_input() -> None:
+    """Return once standard input has ended."""
+    while os.read(0, 4096):
+        pass
