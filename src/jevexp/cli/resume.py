@@ -10,7 +10,8 @@ from jevexp.cli.perform import console, perform_single
 from jevexp.cli.resume_sweep import resume_sweep
 from jevexp.cli.resumed_settings import resumed_settings
 from jevexp.errors import InputError
-from jevexp.run.resume import adopt, read_earlier
+from jevexp.run.adopting import adopt
+from jevexp.run.earlier import read_earlier
 from jevexp.store.directory import MANIFEST, RESULTS
 
 RESUME = "resume="

@@ -13,7 +13,8 @@ from jevexp.cli.resumed_settings import resumed_settings
 from jevexp.cli.sweep_file import PlannedRun, SweepFile, read_sweep_file
 from jevexp.errors import InputError
 from jevexp.harness.interrupts import Interrupted
-from jevexp.run.resume import Earlier, adopt, charged_in, read_earlier
+from jevexp.run.adopting import adopt
+from jevexp.run.earlier import Earlier, charged_in, read_earlier
 from jevexp.settings import Settings
 from jevexp.store import RunDirectory, RunStatus
 from jevexp.store.checksums import CHECKSUMS
