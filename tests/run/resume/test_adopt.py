@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jevexp.run import journal, software
+from jevexp.run import journal
 from jevexp.store import RunDirectory, RunStatus
 from jevexp.store.records import lines
 from jevexp.verification import State, verify_run
@@ -60,7 +60,7 @@ def test_only_what_was_never_answered_is_asked(desk: Desk) -> None:
 
 def in_version(desk: Desk, version: str) -> None:
     """What sits down next at the desk is another jevexp."""
-    now = software.describe_software()
+    now = journal.describe_software()
     changed = now.model_copy(update={"jevexp": version, "git_commit": version * 8})
     desk.patch.setattr(journal, "describe_software", lambda: changed)
 
