@@ -268,3 +268,18 @@ def test_a_run_that_was_killed_before_its_first_answer_has_no_report(
 
     assert main([str(path), "--experiment", "early"]) == 0
     assert f"logged      {path}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["raw/more.json", "results.jsonl"])
+def test_a_file_with_a_second_name_is_not_sent_anywhere(
+    outputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    path = outputs / "day" / f"linked-{name.partition('/')[0]}"
+    make_run(path, TASKS)
+    (tmp_path / "private").write_text("mine")
+    (path / name).unlink(missing_ok=True)
+    (path / name).hardlink_to(tmp_path / "private")
+
+    assert main([str(path), "--raw"]) == 1
+
+    assert f"{name} has a second name (a hard link)" in capsys.readouterr().out

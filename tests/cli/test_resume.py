@@ -13,6 +13,7 @@ from jevexp.cli.main import main
 from tests.crash.child import Kill, start
 from tests.crash.faults import at_call
 from tests.support.cli import jevexp, only_run
+from tests.support.runs import make_killed_run, noul_tasks
 
 DEMO = ("dataset=demo", "tracking=none", "caps.limit=6")
 
@@ -136,3 +137,29 @@ def interrupt(workplace: Path, command: Sequence[str], *, nth: int) -> None:
 
 def rows(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["manifest.json", "results.jsonl", "early.jsonl", "ledger.jsonl", "checksums.sha256",
+     "summary.json", "pending/x.json", "raw/x.json", "upstream/results.jsonl"],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", ["pipe", "link"])
+def test_a_strangers_pipe_or_link_is_one_line_at_once(
+    workplace: Path, capsys: pytest.CaptureFixture[str], name: str, kind: str
+) -> None:
+    make_killed_run(workplace / "given", noul_tasks(3), attempted=1)
+    path = workplace / "given" / name
+    path.unlink(missing_ok=True)
+    path.parent.mkdir(exist_ok=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/zero")
+
+    assert main(["resume=given"]) == 2
+
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1
+    assert said[0].startswith("error: ")
+    assert [path.name for path in workplace.iterdir()] == ["given"]

@@ -436,3 +436,13 @@ def test_the_advice_at_the_end_of_a_run_works_when_it_is_pasted(
     (workplace / "it, is").touch()
     # This process has its name for directories once, which a second start would have anew.
     assert main([*shlex.split(advice.partition("jevexp ")[2]), "hydra.run.dir=again"]) == 0
+
+
+def test_access_for_a_group_is_for_whoever_resumes_to_give() -> None:
+    config = resolved("group_access=true")
+    assert "sets group_access, and" in why_not([config])
+    assert resumed(config, "group_access=true").group_access is True
+    assert resumed(config, "group_access=false").group_access is False
+    # As in manifests from before there was such a field.
+    del config["group_access"]
+    assert resumed(config).group_access is False

@@ -7,16 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from jevexp.untrusted import writing
+from jevexp.untrusted import owners
 from jevexp.untrusted.files import NotAFile, RefusedPath
+from jevexp.untrusted.owners import is_groups, permissions
 from jevexp.untrusted.writing import (
     Folder,
     append,
     create,
-    is_groups,
     make_folder,
     make_folders,
-    permissions,
     remove,
     replace,
 )
@@ -137,7 +136,7 @@ def test_content_that_another_name_has_too_is_not_added_to(tmp_path: Path) -> No
 def as_ourselves(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever runs the tests, what a test makes is a stranger's: we are somebody else."""
     monkeypatch.setattr(os, "geteuid", lambda: STRANGER)
-    monkeypatch.setattr(writing, "_ROOT", -1)
+    monkeypatch.setattr(owners, "_ROOT", -1)
 
 
 @pytest.mark.usefixtures("as_ourselves")
@@ -153,7 +152,7 @@ def test_nothing_is_written_into_a_strangers_file(
     (tmp_path / "ledger").write_bytes(b"")
     with Folder.open(tmp_path) as folder:
         monkeypatch.setattr(os, "geteuid", lambda: STRANGER)
-        monkeypatch.setattr(writing, "_ROOT", -1)
+        monkeypatch.setattr(owners, "_ROOT", -1)
         for write in (lambda: folder.append("ledger"), lambda: folder.replace("ledger", b"x")):
             with pytest.raises(RefusedPath, match="is a file of user "):
                 write()

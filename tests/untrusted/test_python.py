@@ -90,4 +90,4 @@ def test_every_child_that_is_python_is_started_so() -> None:
             if isinstance(node, ast.Attribute) and ast.unparse(node) == "sys.executable":
                 started.append(path.name)
     # The probe of a network's locks is isolated and without site, which is stricter.
-    assert sorted(started) == ["network.py", "python.py"]
+    assert sorted(started) == ["location.py", "python.py"]

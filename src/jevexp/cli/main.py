@@ -10,6 +10,7 @@ from jevexp.cli.console import make_console, print_whatever_the_encoding
 from jevexp.errors import InputError
 from jevexp.harness.interrupts import Interrupted
 from jevexp.untrusted.files import RefusedPath
+from jevexp.untrusted.owners import permissions
 
 # One file a verb below jevexp.cli; each has a function main(arguments) -> exit status.
 VERBS = (
@@ -42,7 +43,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     verb, rest = (given[0], given[1:]) if given and given[0] in (*VERBS, "run") else ("run", given)
     try:
-        status: int = importlib.import_module(f"jevexp.cli.{MODULES.get(verb, verb)}").main(rest)
+        # Runs and their reports hold tasks and answers; a configuration may share them.
+        with permissions(group=False):
+            status: int = importlib.import_module(f"jevexp.cli.{MODULES.get(verb, verb)}").main(
+                rest
+            )
     except InputError as error:
         make_console(stderr=True).print(Text.assemble(("error:", "bold red"), f" {error}"))
         return 2

@@ -13,6 +13,7 @@ from jevexp.errors import InputError
 from jevexp.run.adopting import adopt
 from jevexp.run.earlier import read_earlier
 from jevexp.store.directory import MANIFEST, RESULTS
+from jevexp.untrusted.owners import permissions
 
 RESUME = "resume="
 
@@ -54,12 +55,13 @@ def resume_run(path: Path, overrides: list[str]) -> int:
     directory = compose_directory(settings, hydra)
     check_paths(directory, settings)
     plan = adopt(earlier, experiment.plan(settings))
-    made = make_directory(directory)
-    taken, asked = len(plan.tasks) - len(plan.to_ask), len(plan.to_ask)
-    console.print(
-        f"resuming {earlier.path}: {taken} answers are taken over, {asked} tasks are asked",
-        markup=False,
-        highlight=False,
-    )
-    launch = experiment.Launch(directory, overrides=(f"{RESUME}{path}", *overrides))
-    return perform_single(plan, launch, made)
+    with permissions(group=settings.group_access):
+        made = make_directory(directory)
+        taken, asked = len(plan.tasks) - len(plan.to_ask), len(plan.to_ask)
+        console.print(
+            f"resuming {earlier.path}: {taken} answers are taken over, {asked} tasks are asked",
+            markup=False,
+            highlight=False,
+        )
+        launch = experiment.Launch(directory, overrides=(f"{RESUME}{path}", *overrides))
+        return perform_single(plan, launch, made)

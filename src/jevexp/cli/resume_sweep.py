@@ -16,10 +16,12 @@ from jevexp.harness.interrupts import Interrupted
 from jevexp.run.adopting import adopt
 from jevexp.run.earlier import Earlier, charged_in, read_earlier
 from jevexp.settings import Settings
+from jevexp.settings.run import config_hash
 from jevexp.store import RunDirectory, RunStatus
 from jevexp.store.checksums import CHECKSUMS
 from jevexp.store.directory import LEDGER, MANIFEST
 from jevexp.store.finding import sweep_members
+from jevexp.untrusted.owners import permissions
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,30 +66,33 @@ def resume_sweep(path: Path, given: str, overrides: list[str]) -> int:
     directory = compose_directory(to_perform[0].settings, hydra, sweep=True)
     for run in to_perform:
         check_paths(directory, run.settings)
-    make_directory(directory)
-    SweepFile(
-        resumed=str(path.absolute()),
-        charged_usd=charged_usd,
-        runs=[
-            PlannedRun(
-                config=run.settings.resolved(),
-                ended_in=str(run.ended_in.absolute()) if run.ended_in else None,
-                goes_on_with=run.goes_on_with,
-            )
-            for run in runs
-        ],
-    ).write(directory)
-    console.print(
-        f"resuming {path}: {len(runs) - len(to_perform)} of {len(runs)} runs have ended, "
-        f"{sum(run.plan is not None and run.plan.adoption is not None for run in runs)} go on, "
-        f"{sum(run.plan is not None and run.plan.adoption is None for run in runs)} start"
-    )
-    interrupted = _perform(to_perform, directory, (given, *overrides))
-    status = report_sweep(
-        console, directory, len(runs), [run.ended_in for run in runs if run.ended_in]
-    )
-    tracking_of(to_perform[0].settings).finish_sweep(directory, interrupted=interrupted is not None)
-    return interrupted.exit_status if interrupted else status
+    with permissions(group=to_perform[0].settings.group_access):
+        make_directory(directory)
+        SweepFile(
+            resumed=str(path.absolute()),
+            charged_usd=charged_usd,
+            runs=[
+                PlannedRun(
+                    config=run.settings.resolved(),
+                    ended_in=str(run.ended_in.absolute()) if run.ended_in else None,
+                    goes_on_with=run.goes_on_with,
+                )
+                for run in runs
+            ],
+        ).write(directory)
+        console.print(
+            f"resuming {path}: {len(runs) - len(to_perform)} of {len(runs)} runs have ended, "
+            f"{sum(run.plan is not None and run.plan.adoption is not None for run in runs)} go on, "
+            f"{sum(run.plan is not None and run.plan.adoption is None for run in runs)} start"
+        )
+        interrupted = _perform(to_perform, directory, (given, *overrides))
+        status = report_sweep(
+            console, directory, len(runs), [run.ended_in for run in runs if run.ended_in]
+        )
+        tracking_of(to_perform[0].settings).finish_sweep(
+            directory, interrupted=interrupted is not None
+        )
+        return interrupted.exit_status if interrupted else status
 
 
 def _perform(
@@ -109,7 +114,7 @@ def _planned(
 ) -> _Run:
     if planned.ended_in is not None:
         return _Run(number, settings, Path(planned.ended_in), None)
-    earlier = found.take(Settings.of(planned.config).config_hash, planned.goes_on_with)
+    earlier = found.take(config_hash(planned.config), planned.goes_on_with)
     if earlier is not None and _has_ended(earlier):
         return _Run(number, settings, earlier.path, None)
     plan = replace(experiment.plan(settings), charged_before_usd=charged_usd)

@@ -32,6 +32,7 @@ from jevexp.cli.report import report_sweep
 from jevexp.cli.sweep_file import SweepFile
 from jevexp.harness.interrupts import Interrupted
 from jevexp.run import Launch, plan
+from jevexp.untrusted.owners import permissions
 from jevexp.untrusted.python import safe_environment
 
 # The process that hands a sweep to Hydra; a launcher's other processes inherit the variable.
@@ -57,13 +58,14 @@ def main(arguments: Sequence[str]) -> int:
     composition = compose_command(parsed)
     for settings in composition.settings:
         check_paths(composition.directory, settings)
-    if composition.is_sweep:
-        return _run_sweep(composition, [*arguments, search_path(parsed.config_dir)])
-    single = plan(composition.settings[0])
-    made = make_directory(composition.directory)
-    composition.write_hydra_files()
-    launch = Launch(composition.directory, overrides=composition.overrides)
-    return perform_single(single, launch, made)
+    with permissions(group=any(settings.group_access for settings in composition.settings)):
+        if composition.is_sweep:
+            return _run_sweep(composition, [*arguments, search_path(parsed.config_dir)])
+        single = plan(composition.settings[0])
+        made = make_directory(composition.directory)
+        composition.write_hydra_files()
+        launch = Launch(composition.directory, overrides=composition.overrides)
+        return perform_single(single, launch, made)
 
 
 def _run_sweep(composition: Composition, arguments: Sequence[str]) -> int:

@@ -4,6 +4,7 @@ import argparse
 import signal
 import socket
 from collections.abc import Sequence
+from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
@@ -15,6 +16,7 @@ from jevexp.tracking import Tracker, TrackingError, make_tracker
 from jevexp.tracking.links import DEFAULT_PORT
 from jevexp.tracking.place import Place
 from jevexp.tracking.server import HOST, user_interface
+from jevexp.untrusted.owners import permissions_of
 
 
 def main(argv: Sequence[str]) -> int:
@@ -36,7 +38,7 @@ def main(argv: Sequence[str]) -> int:
         if place.served:
             console.print(*_links(tracker, place.uri), sep="\n")
         else:
-            _serve(console, tracker, place, arguments.port)
+            _serve(console, tracker, place, arguments.port, arguments.outputs)
     except TrackingError as error:
         console.print(Text(f"error: {error}", style="red"))
         return 1
@@ -56,13 +58,14 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _serve(console: Console, tracker: Tracker, place: Place, port: int) -> None:
+def _serve(console: Console, tracker: Tracker, place: Place, port: int, outputs: Path) -> None:
     _check_free(port)
     if place.database is not None and not place.database.exists():
         # Made here, under a lock: a run may be about to make it too.
         tracker.runs()
     console.print("starting MLflow …")
-    with user_interface(place, port) as child:
+    # MLflow's own process makes files too.
+    with permissions_of(outputs), user_interface(place, port) as child:
         # The child needs seconds; looking up the runs meanwhile costs none.
         links = _links(tracker, child.address)
         child.wait_until_up()

@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from jevexp.ledger.base import Ledger
 from jevexp.ledger.file import FileLedger
 from jevexp.ledger.run_share import OwnRows
 from jevexp.ledger.state import LedgerError
-from jevexp.untrusted.files import NotAFile
+from jevexp.untrusted.databases import prepare_database
 from jevexp.untrusted.writing import Folder, make_folders
 
 # File systems that other machines write to as well. Whether their locks reach those machines
@@ -141,7 +140,7 @@ class LedgerDatabase:
 
                 url = url.set(drivername="postgresql+psycopg", password=self._password())
             elif path := sqlite_path(self.url):
-                _prepare(path, read_only=read_only)
+                prepare_database(path, read_only=read_only)
             kept = OwnRows(own_rows) if own_rows else None
             return DatabaseLedger(url, cap_usd, own_rows=kept, read_only=read_only)
         except ImportError as error:
@@ -170,29 +169,6 @@ def sqlite_path(url: str) -> Path | None:
     """The file of a SQLite address; None for any other."""
     kind, found, path = url.partition(":///")
     return Path(path) if found and kind.partition("+")[0] == "sqlite" else None
-
-
-def _prepare(path: Path, *, read_only: bool) -> None:
-    """Look at what SQLite is going to open, and make its file if need be.
-
-    SQLite follows links, waits for pipes, and gives the permissions of its file to those beside it.
-
-    Raises:
-        OSError: something else than a file of ours is there.
-    """
-    names = [f"{path.name}{suffix}" for suffix in ("", "-wal", "-shm", "-journal")]
-    if read_only:
-        for other in map(path.with_name, names):
-            if other.is_symlink() or (other.exists() and not other.is_file()):
-                raise NotAFile(
-                    0, "is no file, and SQLite would wait for it or follow it", str(other)
-                )
-        return
-    with Folder.named(path.parent) as folder:
-        for name in names:
-            if not folder.check(name, grows=True) and name == path.name:
-                with suppress(FileExistsError):
-                    folder.create(name).close()
 
 
 def ledger_database(url: str, password_env: str | None) -> LedgerDatabase:

@@ -21,6 +21,7 @@ from jevexp.run.journal import Ending, Journal
 from jevexp.run.planning import Launch, Plan
 from jevexp.store import Manifest, RunDirectory, RunStatus
 from jevexp.store.directory import LOG
+from jevexp.untrusted.owners import permissions
 from jevexp.untrusted.writing import create
 
 log = logging.getLogger(__name__)
@@ -56,6 +57,7 @@ def run(
         InputError: the directory is not fresh; nothing was written.
     """
     with ExitStack() as stack:
+        stack.enter_context(permissions(group=plan.settings.group_access))
         interrupts = stack.enter_context(Interrupts(observer.stopping))
         directory = RunDirectory.create(launch.directory)
         stack.callback(directory.release)

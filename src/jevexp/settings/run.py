@@ -156,6 +156,8 @@ class Settings(FrozenSettings):
     tracking: Tracking
     identity: Literal["strict", "record"]
     outputs: Annotated[str, Field(min_length=1)]
+    # Runs from before have no such field.
+    group_access: bool = False
 
     @model_validator(mode="after")
     def _no_price_for_nothing(self) -> Self:
@@ -182,4 +184,9 @@ class Settings(FrozenSettings):
     @property
     def config_hash(self) -> str:
         """SHA-256 of the resolved configuration in canonical JSON."""
-        return hashlib.sha256(dumps(self.resolved(), sort_keys=True).encode()).hexdigest()
+        return config_hash(self.resolved())
+
+
+def config_hash(resolved: dict[str, Any]) -> str:
+    """SHA-256 of a resolved configuration, also of one from before, in canonical JSON."""
+    return hashlib.sha256(dumps(resolved, sort_keys=True).encode()).hexdigest()

@@ -1,6 +1,7 @@
 """All that is logged of a run, read from its directory. Nothing here knows MLflow's interface."""
 
 import hashlib
+import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -149,7 +150,11 @@ def evidence_sha256(directory: RunDirectory) -> str:
 
 
 def _refuse_links(directory: Path) -> None:
-    """What a link names is no evidence of the run, and must not be sent anywhere."""
+    """What a link of either kind names is no evidence of the run, and must not be sent anywhere."""
     for path in directory.rglob("*"):
-        if path.is_symlink():
-            raise ValueError(f"{path.relative_to(directory)} is a link; a run has none")
+        status = path.lstat()
+        name = path.relative_to(directory)
+        if stat.S_ISLNK(status.st_mode):
+            raise ValueError(f"{name} is a link; a run has none")
+        if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
+            raise ValueError(f"{name} has a second name (a hard link); a run's files have one")

@@ -12,6 +12,8 @@ from jevexp.tracking.content import evidence_sha256
 from jevexp.tracking.names import safe_names
 from jevexp.tracking.protocol import TrackingError
 from jevexp.tracking.tags import EVIDENCE, PATH, RUN
+from jevexp.untrusted.files import opened, read_document
+from jevexp.untrusted.writing import make_folders
 
 # What a comparison reads, and what proves it.
 NEEDED = (MANIFEST, RESULTS)
@@ -50,7 +52,7 @@ def _download(client: Any, run_id: str, tags: Mapping[str, str], into: Path) -> 
     # The run's own name below its id: people see it in tables.
     name = tags[RUN]
     path = into / run_id / safe_names([name])[name]
-    path.mkdir(parents=True)
+    make_folders(path)
     for name in FILES:
         if name in there:
             client.download_artifacts(run_id, name, str(path))
@@ -72,7 +74,7 @@ def _verify(directory: RunDirectory, run_id: str, logged: str) -> None:
     for name in FILES:
         path = directory.path / name
         if name in listed and path.is_file():
-            found = hashlib.sha256(path.read_bytes()).hexdigest()
+            found = _sha256(path)
             if found != listed[name]:
                 raise TrackingError(
                     f"MLflow run {run_id}: its artifact {name} is not what was logged"
@@ -80,5 +82,13 @@ def _verify(directory: RunDirectory, run_id: str, logged: str) -> None:
 
 
 def _checksums(path: Path) -> dict[str, str]:
-    lines = (line.partition("  ") for line in path.read_text(encoding="utf-8").splitlines())
+    lines = (
+        line.partition("  ")
+        for line in read_document(path, follow_links=False).decode().splitlines()
+    )
     return {name: digest for digest, _, name in lines}
+
+
+def _sha256(path: Path) -> str:
+    with opened(path, follow_links=False) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

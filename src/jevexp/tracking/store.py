@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 from jevexp.tracking.place import Place
 from jevexp.tracking.protocol import TrackingError
+from jevexp.untrusted.databases import prepare_database
+from jevexp.untrusted.files import RefusedPath
+from jevexp.untrusted.locks import LockHeld, locked
 
 # Creating the database takes 5 s on an idle machine; others may be queueing for it.
 LOCK_TIMEOUT_S = 120
@@ -70,12 +71,13 @@ def _alone(place: Place) -> Iterator[None]:
     if place.lock is None:
         yield
         return
-    place.lock.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with FileLock(place.lock, timeout=LOCK_TIMEOUT_S):
+        with locked(place.lock, LOCK_TIMEOUT_S):
+            if place.database is not None:
+                prepare_database(place.database)
             yield
-    except Timeout as error:
-        raise TrackingError(f"{place.lock}: held by another process") from error
+    except (LockHeld, RefusedPath) as error:
+        raise TrackingError(f"{error.filename}: {error.strerror}") from error
 
 
 def _experiment_id(client: Any, place: Place, name: str, *, create: bool) -> str:

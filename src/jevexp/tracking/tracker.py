@@ -1,7 +1,6 @@
 """The tracker that writes to MLflow."""
 
 import fcntl
-import os
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -26,6 +25,9 @@ from jevexp.tracking.protocol import TrackedRun, TrackingError
 from jevexp.tracking.reading import find_runs, select_runs
 from jevexp.tracking.store import ask_health, open_store
 from jevexp.tracking.writing import write
+from jevexp.untrusted.files import open_file
+from jevexp.untrusted.locks import holder
+from jevexp.untrusted.owners import permissions_of
 
 MAX_MESSAGE = 240
 
@@ -185,7 +187,10 @@ class MlflowTracker:
     def _explained(self) -> Iterator[None]:
         """Talk to MLflow; whatever goes wrong comes out as one line."""
         try:
-            with conversation(self._settings.timeout_s, self._login):
+            with (
+                permissions_of(self._outputs),
+                conversation(self._settings.timeout_s, self._login),
+            ):
                 yield
         except TrackingError:
             raise
@@ -215,13 +220,15 @@ def _only_logger_of(directory: RunDirectory) -> Iterator[None]:
         TrackingError: another process is logging this directory.
     """
     try:
-        descriptor = os.open(directory.path / MANIFEST, os.O_RDONLY)
+        file = open_file(directory.path / MANIFEST, follow_links=False)
     except OSError as error:
         raise TrackingError(f"{directory.path}: cannot be read: {error.strerror}") from error
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     except BlockingIOError as error:
-        raise TrackingError(f"{directory.path}: another process is logging it") from error
+        raise TrackingError(
+            f"{directory.path}: {holder(directory.path / MANIFEST)} is logging it"
+        ) from error
     finally:
-        os.close(descriptor)
+        file.close()

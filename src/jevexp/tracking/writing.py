@@ -12,6 +12,7 @@ from jevexp.tracking.content import Content, DatasetInput
 from jevexp.tracking.protocol import Change, TrackedRun
 from jevexp.tracking.tags import EVIDENCE, NOTE, REPORT, RUN, SWEEP, TRACES
 from jevexp.tracking.trace_writing import write_traces
+from jevexp.untrusted.writing import write_new
 
 _TRIES = 5
 # MLflow refuses a request with more.
@@ -152,5 +153,5 @@ def _log_artifacts(client: Any, run_id: str, content: Content) -> None:
     # Not `log_table`: that needs pandas, and appends where a table is there already.
     with TemporaryDirectory() as folder:
         table = Path(folder) / Path(TABLE).name
-        table.write_text(dumps(content.table), encoding="utf-8")
+        write_new(table, dumps(content.table).encode())
         client.log_artifact(run_id, str(table), str(Path(TABLE).parent))

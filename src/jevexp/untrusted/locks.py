@@ -11,7 +11,8 @@ from io import FileIO
 from pathlib import Path
 
 from jevexp.untrusted.files import opened
-from jevexp.untrusted.writing import Folder, user_name
+from jevexp.untrusted.owners import user_name
+from jevexp.untrusted.writing import Folder
 
 _POLL_S = 0.005
 

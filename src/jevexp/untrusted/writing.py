@@ -15,45 +15,20 @@ from io import FileIO
 from pathlib import Path
 
 from jevexp.untrusted.files import KINDS, NotAFile, RefusedPath
+from jevexp.untrusted.owners import (
+    is_for_group,
+    is_group_folder,
+    is_trusted,
+    set_mode,
+    user_name,
+)
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NEW = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 # No O_CREAT: whether a file is ours to make is decided by `_NEW`. A pipe would be waited for.
 _OLD = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _TRIES = 100
-_ROOT = 0
 _NOT_INTO = "and nothing is written into it; give another place"
-
-# Whether the group gets access to what is made now; `permissions` sets it.
-_for_group = False
-
-
-@contextmanager
-def permissions(*, group: bool) -> Iterator[None]:
-    """Files that are made meanwhile are their owner's alone, or the group's as well.
-
-    This holds for the whole process, and for libraries and programs that it starts: MLflow and the
-    pinned harness make files too.
-    """
-    global _for_group  # noqa: PLW0603  as much a property of the process as its umask
-    before = _for_group, os.umask(0o007 if group else 0o077)
-    _for_group = group
-    try:
-        yield
-    finally:
-        _for_group = before[0]
-        os.umask(before[1])
-
-
-def is_groups(path: Path) -> bool:
-    """Whether a folder is its group's: writable by it, and handing the group on to what is in it.
-
-    That is how `permissions(group=True)` makes folders, and how a person makes one for a team.
-    """
-    try:
-        return _is_groups(path.stat())
-    except OSError:
-        return False
 
 
 class Folder:
@@ -111,14 +86,14 @@ class Folder:
             made = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=self._descriptor)
         try:
             # The umask may have taken the owner's own rights away.
-            _set_mode(made, 0o2770 if group else 0o700)
+            set_mode(made, 0o2770 if group else 0o700)
         finally:
             os.close(made)
 
     def make_private(self) -> None:
         """Take from everybody else, or all but the group, what they may do with this folder."""
         if os.fstat(self._descriptor).st_uid == os.geteuid():
-            _set_mode(self._descriptor, 0o2770 if self._for_group() else 0o700)
+            set_mode(self._descriptor, 0o2770 if self._for_group() else 0o700)
 
     def create(self, name: str) -> FileIO:
         """Make a file that must not exist yet, and open it for writing, without a buffer.
@@ -199,14 +174,14 @@ class Folder:
     @classmethod
     def _checked(cls, descriptor: int, path: Path) -> "Folder":
         status = os.fstat(descriptor)
-        if not (_is_trusted(status) or _is_groups(status)):
+        if not (is_trusted(status) or is_group_folder(status)):
             os.close(descriptor)
             owner = user_name(status.st_uid)
             raise RefusedPath(0, f"is a folder of {owner}, {_NOT_INTO}", str(path))
         return cls(descriptor, path)
 
     def _for_group(self) -> bool:
-        return _for_group or _is_groups(os.fstat(self._descriptor))
+        return is_for_group(os.fstat(self._descriptor))
 
     def _file(self, descriptor: int, name: str, mode: str) -> FileIO:
         # Opened by its path only in name, which is what the file is called in messages.
@@ -216,7 +191,7 @@ class Folder:
         mode = 0o660 if self._for_group() else 0o600
         with _naming(self.path / name):
             descriptor = os.open(name, access | _NEW, mode, dir_fd=self._descriptor)
-        _set_mode(descriptor, mode)
+        set_mode(descriptor, mode)
         return descriptor
 
     def _append(self, name: str) -> int:
@@ -244,7 +219,7 @@ class Folder:
         if kind != stat.S_IFREG:
             found = KINDS.get(kind, "no file")
             raise NotAFile(0, f"is {found}, {_NOT_INTO}", str(path))
-        if not (_is_trusted(status) or self._for_group()):
+        if not (is_trusted(status) or self._for_group()):
             owner = user_name(status.st_uid)
             raise RefusedPath(0, f"is a file of {owner}, {_NOT_INTO}", str(path))
         # Replacing a file leaves its other names alone; writing into it does not.
@@ -375,16 +350,6 @@ def write_all(file: FileIO, data: bytes) -> None:
         rest = rest[file.write(rest) :]
 
 
-def user_name(uid: int) -> str:
-    """A user for a message, by name where the system knows one."""
-    import pwd
-
-    try:
-        return f"user {pwd.getpwuid(uid).pw_name}"
-    except KeyError:
-        return f"user number {uid}"
-
-
 def _open_folder(path: Path, name: str | None = None, above: int | None = None) -> int:
     try:
         return os.open(path if name is None else name, _FOLDER | os.O_NOFOLLOW, dir_fd=above)
@@ -393,22 +358,6 @@ def _open_folder(path: Path, name: str | None = None, above: int | None = None) 
             reason = "is a link, and nothing is written through one; give the folder itself"
             raise NotAFile(0, reason, str(path)) from error
         raise type(error)(error.errno, error.strerror, str(path)) from error
-
-
-def _is_trusted(status: os.stat_result) -> bool:
-    """Whether it is ours, or of the one who can do everything anyway."""
-    return status.st_uid in (os.geteuid(), _ROOT)
-
-
-def _is_groups(status: os.stat_result) -> bool:
-    bits = stat.S_ISGID | stat.S_IRWXG
-    return stat.S_ISDIR(status.st_mode) and status.st_mode & bits == bits
-
-
-def _set_mode(descriptor: int, mode: int) -> None:
-    # A file system without permissions has none to give.
-    with suppress(OSError):
-        os.fchmod(descriptor, mode)
 
 
 @contextmanager
