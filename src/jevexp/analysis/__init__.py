@@ -1,1 +1,1 @@
-"""What finished runs say when they are read side by side."""
+"""Compares finished runs: metrics, statistics, verdicts, gates, plots and pages."""

@@ -1,1 +1,1 @@
-"""Providers of decisions, one file each behind one protocol."""
+"""Providers of decisions, each a file or a folder of its own behind one protocol."""

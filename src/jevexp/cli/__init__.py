@@ -1,1 +1,1 @@
-"""The command line: one verb a file, thin. Hydra stops here and in the settings."""
+"""The command line: one file a verb, what they print, and Hydra's composition and sweeps."""

@@ -1,1 +1,1 @@
-"""Plain data and rules: no input or output, no framework."""
+"""Plain data and rules without input or output: tasks, decisions, records, summaries."""

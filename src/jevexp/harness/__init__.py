@@ -1,4 +1,4 @@
-"""The benchmark's protocol at the pin: scoring, runner, summary."""
+"""Asks each task once by the benchmark's protocol, scores the answers, sums them up."""
 
 from jevexp.harness.harness import Harness, make_harness
 from jevexp.harness.runner import Runner, RunOutcome

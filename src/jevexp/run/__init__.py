@@ -1,4 +1,4 @@
-"""One run: planned, asked, proved, tracked."""
+"""One run from top to bottom: planned, identified, asked, written down, or resumed."""
 
 from jevexp.run.asking import Identification, Observer, identify
 from jevexp.run.planning import Launch, Plan, check_ledger, plan

@@ -1,4 +1,4 @@
-"""The output directory: what a run leaves behind, and how it is read again."""
+"""A run's directory: manifest, records, checksums, and how finished runs are found."""
 
 from jevexp.store.directory import RunDirectory
 from jevexp.store.manifest import Manifest, RunStatus

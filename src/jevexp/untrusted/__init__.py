@@ -1,1 +1,1 @@
-"""What may come from a stranger: files read within bounds, text printed without control codes."""
+"""Guards against what a stranger may have made: files, folders, answers, addresses, text."""

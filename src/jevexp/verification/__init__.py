@@ -1,4 +1,4 @@
-"""Proves a run directory again, from nothing but its own files."""
+"""Proves a finished run again, offline, from nothing but its own files."""
 
 from jevexp.verification.check import Check, Failure, Report, Result, State
 from jevexp.verification.run import verify_run

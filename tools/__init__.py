@@ -1,0 +1,1 @@
+"""Scripts for development; nothing here is installed."""
