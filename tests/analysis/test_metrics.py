@@ -13,8 +13,8 @@ from jevexp.analysis.metrics import METRICS, MeanOfTasks, with_verdicts
 from jevexp.analysis.report.page import ReportPaths, write_report
 from jevexp.analysis.runs import FinishedRun
 from jevexp.cli.comparison_note import comparison_note
-from jevexp.cli.gate import main as gate
 from jevexp.cli.main import main
+from jevexp.cli.verbs.gate import main as gate
 from jevexp.core.json import dumps
 from jevexp.harness import summarize
 from jevexp.harness.groups import Scored

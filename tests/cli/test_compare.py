@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from jevexp.cli.compare import main
 from jevexp.cli.main import main as jevexp_main
+from jevexp.cli.verbs.compare import main
 from jevexp.errors import InputError
 from jevexp.store import RunStatus
 from tests.analysis.made import counts

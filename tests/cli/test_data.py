@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from jevexp.cli import data
 from jevexp.cli.conf import conf_dir
+from jevexp.cli.verbs import data
 from jevexp.errors import InputError
 
 FILES = {"one.jsonl": b"the first file\n", "two.jsonl": b"the second file, which is longer\n"}

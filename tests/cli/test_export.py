@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jevexp.cli.export import main
+from jevexp.cli.verbs.export import main
 from jevexp.datasets import planned_tasks_or_none
 from jevexp.errors import InputError
 from jevexp.store.finding import run_directories

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jevexp.cli.gate import main
+from jevexp.cli.verbs.gate import main
 from jevexp.errors import InputError
 from tests.analysis.made import counts
 from tests.support.cli import jevexp

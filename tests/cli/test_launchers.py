@@ -14,7 +14,7 @@ import pytest
 
 from jevexp.cli import launchers
 from jevexp.cli.compose import compose_command
-from jevexp.cli.report import report_sweep
+from jevexp.cli.end_of_run import report_sweep
 from jevexp.errors import InputError
 from jevexp.untrusted.console import SafeConsole
 from tests.support.cli import start

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from jevexp.cli.listing import main
+from jevexp.cli.verbs.list import main
 from jevexp.errors import InputError
 from tests.support.cli import jevexp
 from tests.support.runs import make_killed_run, make_run, noul_tasks

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from jevexp.cli.compare import main as compare
 from jevexp.cli.comparison_options import report_paths
-from jevexp.cli.page import main as report
+from jevexp.cli.verbs.compare import main as compare
+from jevexp.cli.verbs.report import main as report
 from jevexp.errors import InputError
 from tests.analysis.made import counts
 from tests.support.cli import jevexp

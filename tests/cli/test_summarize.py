@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jevexp.cli.summarize import main
+from jevexp.cli.verbs.summarize import main
 from jevexp.datasets import load_dataset
 from jevexp.errors import InputError
 from jevexp.settings import PINNED_COMMIT

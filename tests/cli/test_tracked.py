@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from jevexp.cli.compare import main
-from jevexp.cli.page import main as report
+from jevexp.cli.verbs.compare import main
+from jevexp.cli.verbs.report import main as report
 from jevexp.errors import InputError
 from jevexp.tracking.tracker import MlflowTracker
 from tests.support.runs import make_run, noul_tasks, tracking

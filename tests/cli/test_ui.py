@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jevexp.cli.ui import main
+from jevexp.cli.verbs.ui import main
 from jevexp.errors import InputError
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from jevexp.cli.receipt import main as receipt
-from jevexp.cli.verify import main as verify
+from jevexp.cli.verbs.receipt import main as receipt
+from jevexp.cli.verbs.verify import main as verify
 from jevexp.errors import InputError
 from tests.support.cli import jevexp
 from tests.support.forgery import edit, edit_line, reseal

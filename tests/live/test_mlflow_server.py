@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from jevexp.cli.compare import main as compare
-from jevexp.cli.export import main as export
+from jevexp.cli.verbs.compare import main as compare
+from jevexp.cli.verbs.export import main as export
 from jevexp.tracking import Change, TrackedRun, TrackingError, make_tracker
 from jevexp.tracking.conversation import conversation
 from tests.support.cli import jevexp, only_run

@@ -94,12 +94,12 @@ class Composition:
 
 
 def register_resolvers() -> None:
-    """Teach OmegaConf `${launch_uid:}` and `${at_once:N}`, which the directories' names contain."""
+    """Teach OmegaConf the parts of the directories' names that conf/hydra asks for."""
     OmegaConf.register_new_resolver("launch_uid", lambda: _LAUNCH_UID, replace=True)
-    OmegaConf.register_new_resolver("at_once", at_once, replace=True)
+    OmegaConf.register_new_resolver("concurrency_suffix", concurrency_suffix, replace=True)
 
 
-def at_once(concurrency: Any) -> str:
+def concurrency_suffix(concurrency: Any) -> str:
     """How a directory's name ends when several requests were under way at once."""
     # Not validated yet: whatever else it is has its own message later.
     return "" if concurrency == 1 else f"-c{concurrency}"

@@ -7,30 +7,11 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from jevexp.cli.console import make_console, print_whatever_the_encoding
+from jevexp.cli.verbs import verb_files
 from jevexp.errors import InputError
 from jevexp.harness.interrupts import Interrupted
 from jevexp.untrusted.files import RefusedPath
 from jevexp.untrusted.owners import permissions
-
-# One file a verb below jevexp.cli; each has a function main(arguments) -> exit status.
-VERBS = (
-    "check",
-    "compare",
-    "data",
-    "export",
-    "gate",
-    "identify",
-    "ledger",
-    "list",
-    "plan",
-    "receipt",
-    "report",
-    "summarize",
-    "ui",
-    "verify",
-)
-# A module named like a builtin would read as one; report.py is what a run prints at its end.
-MODULES = {"list": "listing", "report": "page"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,13 +22,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     print_whatever_the_encoding()
     given = list(sys.argv[1:] if arguments is None else arguments)
-    verb, rest = (given[0], given[1:]) if given and given[0] in (*VERBS, "run") else ("run", given)
+    verb, rest = (given[0], given[1:]) if given and given[0] in verb_files() else ("run", given)
     try:
         # Runs and their reports hold tasks and answers; a configuration may share them.
         with permissions(group=False):
-            status: int = importlib.import_module(f"jevexp.cli.{MODULES.get(verb, verb)}").main(
-                rest
-            )
+            status: int = importlib.import_module(f"jevexp.cli.verbs.{verb}").main(rest)
     except InputError as error:
         make_console(stderr=True).print(Text.assemble(("error:", "bold red"), f" {error}"))
         return 2

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jevexp.cli.console import make_run_console
+from jevexp.cli.end_of_run import Refused, report_run, report_run_on_disk
 from jevexp.cli.paths import remove_refused
 from jevexp.cli.progress import make_observer
-from jevexp.cli.report import Refused, report_run, report_run_on_disk
 from jevexp.cli.track import Tracking
 from jevexp.errors import InputError
 from jevexp.run import Launch, Outcome, Plan, plan, run

@@ -19,7 +19,7 @@ from rich.progress import (
 
 from jevexp.core.record import Record
 from jevexp.run import Observer, Plan
-from jevexp.store.manifest import at_once
+from jevexp.store.manifest import concurrency_mark
 
 _PLAIN_LINES = 8
 _PLAIN_SECONDS = 30.0
@@ -161,7 +161,7 @@ def run_name(plan: Plan) -> str:
     """Dataset, model and backend: what identifies a run to a person."""
     settings = plan.settings
     name = f"{settings.dataset.name} · {settings.model.name} · {settings.backend.name}"
-    return name + at_once(settings.runner.concurrency)
+    return name + concurrency_mark(settings.runner.concurrency)
 
 
 def make_observer(console: Console, *, number: int | None) -> Observer:

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jevexp import run as experiment
-from jevexp.cli.compose import at_once, compose_directory
+from jevexp.cli.compose import compose_directory, concurrency_suffix
+from jevexp.cli.end_of_run import report_sweep
 from jevexp.cli.paths import check_paths, make_directory
 from jevexp.cli.perform import console, perform, tracking_of
-from jevexp.cli.report import report_sweep
 from jevexp.cli.resumed_settings import resumed_settings
 from jevexp.cli.sweep_file import PlannedRun, SweepFile, read_sweep_file
 from jevexp.errors import InputError
@@ -38,7 +38,7 @@ class _Run:
         """The name of its directory, as Hydra gives it to the runs of a sweep."""
         one = self.settings
         name = f"{self.number}-{one.dataset.name}-{one.model.name}-{one.backend.name}"
-        return name + at_once(one.runner.concurrency)
+        return name + concurrency_suffix(one.runner.concurrency)
 
     @property
     def goes_on_with(self) -> str | None:

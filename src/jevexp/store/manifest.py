@@ -242,10 +242,11 @@ class Manifest(Section):
 
     def titled(self, model: str) -> str:
         """The title with other words for the model."""
-        return f"{self.dataset.name} · {model} · {self.backend.name}{at_once(self.concurrency)}"
+        backend = f"{self.backend.name}{concurrency_mark(self.concurrency)}"
+        return f"{self.dataset.name} · {model} · {backend}"
 
 
-def at_once(concurrency: int) -> str:
+def concurrency_mark(concurrency: int) -> str:
     """How a run's name ends when several requests were under way at once."""
     return f" · ×{concurrency}" if concurrency > 1 else ""
 

@@ -1,4 +1,4 @@
-"""`jevexp identify`: what a weight file or a server is, and a ready configuration for it."""
+"""`jevexp identify FILE|URL`: what a weight file or a server is, and a model option for it."""
 
 import argparse
 import re

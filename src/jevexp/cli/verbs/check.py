@@ -1,4 +1,4 @@
-"""`jevexp check`: everything up to a few real requests, and nothing left behind."""
+"""`jevexp check`: everything up to a few real requests, leaving nothing."""
 
 import tempfile
 from collections.abc import Sequence
@@ -13,10 +13,10 @@ from jevexp.backends.protocol import Backend
 from jevexp.cli.arguments import overrides_of
 from jevexp.cli.compose import compose_command
 from jevexp.cli.console import make_console
+from jevexp.cli.end_of_run import STRAY_MASS
 from jevexp.cli.identity_view import identity_lines, identity_table
 from jevexp.cli.paths import check_paths
-from jevexp.cli.plan import estimate
-from jevexp.cli.report import STRAY_MASS
+from jevexp.cli.verbs.plan import estimate
 from jevexp.core.decision import Decision, Request
 from jevexp.core.identity import ClaimStatus
 from jevexp.core.task import Kind, Task

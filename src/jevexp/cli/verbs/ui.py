@@ -1,4 +1,4 @@
-"""`jevexp ui`: open MLflow on the finished runs, and say where to look."""
+"""`jevexp ui`: open MLflow on the finished runs."""
 
 import argparse
 import signal

@@ -1,4 +1,4 @@
-"""`jevexp receipt`: hashes and numbers of a verified run, for somebody who gets the run later."""
+"""`jevexp receipt RUN`: hashes and numbers of a verified run, to hand over."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""The run verb: one run, or a sweep of several, from a command line of overrides."""
+"""`jevexp run`: a run, or with -m a sweep of several; no verb means the same."""
 
 import os
 import signal
@@ -11,10 +11,9 @@ from pathlib import Path
 import hydra
 from hydra._internal.utils import get_args_parser
 from hydra.core.hydra_config import HydraConfig
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from rich.text import Text
 
-from jevexp.cli.apart import perform_apart
 from jevexp.cli.compose import (
     Composition,
     check_composes,
@@ -25,11 +24,13 @@ from jevexp.cli.compose import (
     to_settings,
 )
 from jevexp.cli.conf import conf_dir
+from jevexp.cli.end_of_run import report_sweep
 from jevexp.cli.launchers import wait_for_runs
 from jevexp.cli.paths import check_paths, make_directory
 from jevexp.cli.perform import console, perform_member, perform_single, tracking_of
-from jevexp.cli.report import report_sweep
+from jevexp.cli.run_in_subprocess import run_in_subprocess
 from jevexp.cli.sweep_file import SweepFile
+from jevexp.cli.verbs import verbs_help
 from jevexp.harness.interrupts import Interrupted
 from jevexp.run import Launch, plan
 from jevexp.untrusted.owners import permissions
@@ -51,6 +52,7 @@ def main(arguments: Sequence[str]) -> int:
     arguments = [*_flags(arguments, parsed.overrides), *parsed.overrides]
     if _only_shows(parsed):
         check_composes(parsed)
+        OmegaConf.register_new_resolver("verbs_help", verbs_help, replace=True)
         if not parsed.shell_completion:
             arguments.append(search_path(parsed.config_dir))
         _hand_to_hydra(arguments)
@@ -138,6 +140,6 @@ def job(config: DictConfig) -> None:
         overrides=tuple(state.overrides.task),
     )
     if os.environ.get(_LAUNCHED_BY) != str(os.getpid()):
-        perform_apart(settings, launch, number=state.job.num)
+        run_in_subprocess(settings, launch, number=state.job.num)
     else:
         perform_member(settings, launch, number=state.job.num)

@@ -1,4 +1,4 @@
-"""`jevexp verify`: prove run directories again, from nothing but their own files."""
+"""`jevexp verify RUN...`: prove a run again from its files, offline."""
 
 import argparse
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""`jevexp export`: log finished run directories to MLflow; the same ones again change nothing."""
+"""`jevexp export RUN...`: log finished run directories to MLflow."""
 
 import argparse
 from collections.abc import Sequence

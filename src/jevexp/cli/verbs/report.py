@@ -1,4 +1,4 @@
-"""`jevexp report`: the page of one run, with its plots."""
+"""`jevexp report RUN`: a page on one run."""
 
 import argparse
 from collections.abc import Sequence

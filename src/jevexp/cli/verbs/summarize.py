@@ -1,4 +1,4 @@
-"""`jevexp summarize`: compute a run's summary again from its results, and compare."""
+"""`jevexp summarize RUN`: a run's summary computed again, and compared."""
 
 import argparse
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""`jevexp data`: download the pinned datasets, list them, verify what is cached."""
+"""`jevexp data pull|list|verify`: the pinned task files in the cache."""
 
 import argparse
 import difflib

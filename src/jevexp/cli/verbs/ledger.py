@@ -1,4 +1,4 @@
-"""`jevexp ledger`: look at a ledger, release what a dead process reserved, export its rows."""
+"""`jevexp ledger show|release`: what is spent of a cap, and what is reserved; or export."""
 
 import argparse
 import getpass

@@ -29,7 +29,7 @@ from jevexp.untrusted.python import leave_safe_environment, python_module
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def perform_apart(settings: Settings, launch: Launch, *, number: int) -> None:
+def run_in_subprocess(settings: Settings, launch: Launch, *, number: int) -> None:
     """Perform a run in a process of its own and wait for its end.
 
     Raises:
@@ -45,7 +45,7 @@ def perform_apart(settings: Settings, launch: Launch, *, number: int) -> None:
     }
     with _passing_on() as stops:
         process = subprocess.Popen(
-            python_module("jevexp.cli.apart"),
+            python_module("jevexp.cli.run_in_subprocess"),
             stdin=subprocess.PIPE,
             # Signals of a terminal arrive once, through us.
             start_new_session=True,

@@ -1,4 +1,4 @@
-"""`jevexp compare`: hold finished runs against a baseline and say what may be concluded."""
+"""`jevexp compare RUN RUN...`: which of them is better, and how sure that is."""
 
 import argparse
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""`jevexp gate`: may this run replace its baseline? For scripts and CI, by exit status."""
+"""`jevexp gate RUN --baseline R`: a comparison that decides in CI: exit 0, 1 or 3."""
 
 import argparse
 import difflib

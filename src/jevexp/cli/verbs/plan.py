@@ -1,4 +1,4 @@
-"""`jevexp plan`: what a command line would do, without doing any of it."""
+"""`jevexp plan`: what a command line would run, touching nothing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
