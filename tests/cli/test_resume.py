@@ -115,6 +115,26 @@ def test_a_killed_sweep_goes_on_as_a_whole(workplace: Path) -> None:
     assert jevexp(f"resume={again}", cwd=workplace).status == 2
 
 
+def test_twelve_runs_of_one_configuration_are_gone_on_with_by_their_numbers(
+    workplace: Path,
+) -> None:
+    same = f"backend.seed={','.join(['1'] * 12)}"
+    killed_with(12, "-m", "dataset=demo", "tracking=none", "caps.limit=1", same)
+    (killed,) = sweeps(workplace)
+
+    assert main([f"resume={killed}"]) == 0
+
+    again = sweeps(workplace)[-1]
+    # As texts, 10 and 11 come before 2.
+    assert [run["ended_in"] for run in read(again / "sweep.json")["runs"]] == [
+        *(str(killed / f"{number}-demo-fake-fake") for number in range(11)),
+        None,
+    ]
+    (last,) = (path for path in again.iterdir() if path.is_dir())
+    assert last.name == "11-demo-fake-fake"
+    assert read(last / "manifest.json")["resumed"]["path"] == str(killed / last.name)
+
+
 def test_an_interrupted_sweep_starts_no_further_run_and_is_resumed_twice(workplace: Path) -> None:
     interrupt(workplace, SWEEP, nth=2)
     first = sweeps(workplace)[-1]

@@ -217,6 +217,20 @@ def test_the_cache_is_where_the_environment_says(
     assert cached_path(PIN) == tmp_path / "datasets" / PIN.sha256 / "tasks.jsonl"
 
 
+def test_a_file_is_kept_in_the_home_folder_where_the_cache_is_there(
+    server: FileServer, workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(workplace / "home"))
+    monkeypatch.setenv("JEVEXP_CACHE", "~/x")
+
+    found = fetch(PIN, server.url)
+
+    assert found == workplace / "home" / "x" / "datasets" / PIN.sha256 / "tasks.jsonl"
+    assert found.read_bytes() == BODY
+    assert file_state(PIN) is FileState.CACHED
+    assert not (workplace / "~").exists()
+
+
 def test_the_cache_is_else_in_the_users_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     for nothing in (None, ""):
         if nothing is None:

@@ -15,6 +15,7 @@ import pytest
 from rich.console import Console
 
 from jevexp.identity import Digest, WeightsError, file_sha256, weights
+from jevexp.untrusted import writing
 from tests.identity import gguf_bytes
 
 CONTENT = bytes(range(256)) * 1000
@@ -50,6 +51,19 @@ def touch(path: Path) -> None:
 def test_a_second_call_reads_nothing(file: Path) -> None:
     assert file_sha256(file) == Digest(SHA256, len(CONTENT), (), len(CONTENT))
     assert file_sha256(file) == Digest(SHA256, len(CONTENT), (), 0)
+
+
+def test_hashes_are_remembered_in_the_home_folder_where_the_cache_is_there(
+    file: Path, workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(workplace / "home"))
+    monkeypatch.setenv("JEVEXP_CACHE", "~/x")
+
+    file_sha256(file)
+
+    assert [SHA256 in entry.read_text() for entry in workplace.rglob("home/x/*/*.json")] == [True]
+    assert not (workplace / "~").exists()
+    assert file_sha256(file).bytes_read == 0
 
 
 def test_a_second_process_reads_nothing(file: Path) -> None:
@@ -151,14 +165,15 @@ def test_a_cache_that_cannot_be_written_costs_only_time(
 def test_a_full_disk_costs_only_time(
     file: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object, **__: object) -> int:
+    def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "write_text", full)
+        patch.setattr(writing, "write_all", full)
         assert file_sha256(file).sha256 == SHA256
-    assert list(cache.glob("hashes/*.json")) == []
-    assert list(cache.glob("hashes/*.part")) == []
+    # Neither an entry nor a part of one; nobody removes locks.
+    assert [path.suffix for path in cache.glob("hashes/*")] == [".lock"]
+    assert file_sha256(file).bytes_read == len(CONTENT)
 
 
 def test_nothing_half_written_is_left(file: Path, cache: Path) -> None:

@@ -116,3 +116,17 @@ def test_parts_need_a_checksum(site: Path) -> None:
 def test_a_package_needs_a_plain_file_name(file: str | None) -> None:
     with pytest.raises(InputError, match=r"model\.weights\.file: expected the name of a file"):
         find_weights(model(file=file))
+
+
+def test_parts_are_put_together_in_the_home_folder_where_the_cache_is_there(
+    site: Path, workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(workplace / "home"))
+    monkeypatch.setenv("JEVEXP_CACHE", "~/x")
+    install_parts(site)
+
+    found = find_weights(model(sha256=SHA256))
+
+    assert found == workplace / "home" / "x" / "weights" / SHA256 / "m.gguf"
+    assert found.read_bytes() == b"".join(PARTS)
+    assert not (workplace / "~").exists()

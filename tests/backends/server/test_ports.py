@@ -1,5 +1,6 @@
 """Two processes that start servers at once never choose one port."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -49,3 +50,13 @@ def test_a_claimed_port_is_nobody_elses(monkeypatch: pytest.MonkeyPatch) -> None
     assert command.claim_port() == mine
     for port in (mine, free):
         command.release_port(port)
+
+
+def test_claims_are_in_the_home_folder_where_the_cache_is_there(tmp_path: Path) -> None:
+    # A process claims ports in one file for as long as it lives.
+    home = {"HOME": str(tmp_path / "home"), "JEVEXP_CACHE": "~/x", "PYTHONPATH": str(ROOT / "src")}
+    claim = "from jevexp.backends.server.command import claim_port; claim_port()"
+    subprocess.run([sys.executable, "-c", claim], cwd=tmp_path, env=os.environ | home, check=True)
+
+    assert (tmp_path / "home" / "x" / "ports.lock").is_file()
+    assert not (tmp_path / "~").exists()
