@@ -184,3 +184,29 @@ def test_unusable_input_is_one_line_and_status_2(run: Path, tmp_path: Path) -> N
     shutil.copytree(run, tmp_path / "second")
     with pytest.raises(InputError, match="a receipt is of one run, found 2"):
         verify([str(tmp_path), "--receipt", "receipt.json"])
+
+
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        ({}, "folder: no run here and none right below: manifest.json is missing"),
+        ({"notes.txt": "hi"}, "folder: no run here and none right below: manifest.json is missing"),
+        (
+            {"manifest.json": '{"name": "an app"}'},
+            "folder: is no run directory: manifest.json is not that of a run; give a run "
+            "directory, or a sweep's",
+        ),
+    ],
+    ids=["empty", "other files", "another program's manifest"],
+)
+def test_a_folder_that_is_no_run_is_one_line_and_status_2(
+    workplace: Path, files: dict[str, str], reason: str
+) -> None:
+    folder = workplace / "folder"
+    folder.mkdir()
+    for name, text in files.items():
+        (folder / name).write_text(text)
+
+    done = jevexp("verify", "folder", cwd=workplace)
+
+    assert (done.status, done.out, done.err) == (2, "", f"error: {reason}\n")
