@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from jevexp.cli.conf import conf_dir
+from jevexp.cli import conf_dir
 from jevexp.errors import InputError
 from jevexp.settings import (
     FakeBackend,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from jevexp.cli.conf import conf_dir
+from jevexp.cli import conf_dir
 from jevexp.cli.verbs import data
 from jevexp.errors import InputError
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from jevexp.cli import launchers
-from jevexp.cli.compose import compose_command
+from jevexp.cli.compose import LAUNCHER_EXTRAS, compose_command
 from jevexp.cli.end_of_run import report_sweep
+from jevexp.cli.verbs.run import wait_for_runs
 from jevexp.errors import InputError
 from jevexp.untrusted.console import SafeConsole
 from tests.support.cli import start
@@ -113,13 +113,13 @@ def test_lost_runs_are_in_the_table(
 def test_a_launcher_that_gave_up_is_waited_for_until_nothing_is_written(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(launchers, "_QUIET_S", 0.3)
+    monkeypatch.setattr("jevexp.cli.verbs.run._QUIET_S", 0.3)
     run = left_behind(tmp_path_factory.mktemp("made"), tmp_path / "0-demo", attempted=1)
     # Somebody still writes it, as a run does that holds its results.
     holder = subprocess.Popen(["flock", str(run / "results.jsonl"), "sleep", "1.5"])
     time.sleep(0.2)
     started = time.monotonic()
-    launchers.wait_for_runs(tmp_path, 2)
+    wait_for_runs(tmp_path, 2)
     holder.wait()
     assert time.monotonic() - started >= 1.0
 
@@ -127,7 +127,7 @@ def test_a_launcher_that_gave_up_is_waited_for_until_nothing_is_written(
 def test_a_launcher_that_is_not_installed_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     from hydra._internal.utils import get_args_parser
 
-    monkeypatch.setitem(launchers.EXTRAS, "cluster", "clusters")
+    monkeypatch.setitem(LAUNCHER_EXTRAS, "cluster", "clusters")
     arguments = get_args_parser().parse_args(["-m", "hydra/launcher=cluster"])
     with pytest.raises(InputError) as caught:
         compose_command(arguments)

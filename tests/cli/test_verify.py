@@ -156,7 +156,7 @@ def test_no_receipt_for_a_run_that_does_not_verify(
 
     said = capsys.readouterr()
     assert said.out == ""
-    assert "no receipt: it would vouch for what is not so" in said.err
+    assert "no receipt: only a run that verifies gets one" in said.err
 
 
 def test_text_of_a_stranger_acts_on_no_terminal(

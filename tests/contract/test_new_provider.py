@@ -16,7 +16,7 @@ from typing import get_args
 import pytest
 
 import jevexp
-from jevexp.cli.conf import conf_dir
+from jevexp.cli import conf_dir
 from jevexp.settings import PROVIDERS, Provider
 from tests.support.forgery import edit_raw, reseal
 from tests.support.scripted_llama import Answer, scripted_llama

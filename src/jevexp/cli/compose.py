@@ -28,9 +28,8 @@ from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
-from jevexp.cli.conf import conf_dir
+from jevexp.cli import conf_dir
 from jevexp.cli.hydra_node import Given, check_hydra_node, hydra_fields
-from jevexp.cli.launchers import EXTRAS
 from jevexp.core.json import dumps
 from jevexp.errors import InputError
 from jevexp.settings import Settings, unknown_field
@@ -48,6 +47,13 @@ _HYDRA_PASSES_ON = (
     TypeError,
     ValueError,
 )
+# The extra that brings each launcher, by the plugins' own options, which ours build on.
+LAUNCHER_EXTRAS = {
+    "joblib": "parallel",
+    "submitit_local": "slurm",
+    "submitit_slurm": "slurm",
+    "ray": "ray",
+}
 _BASIC_LAUNCHER = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
 _BASIC_SWEEPER = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
 
@@ -351,7 +357,7 @@ def _missing_option(error: MissingConfigException) -> str:
     group, _, option = (error.missing_cfg_file or "").rpartition("/")
     if not group:
         return f"{option}: no such configuration; see jevexp --help"
-    if group == "hydra/launcher" and (extra := EXTRAS.get(option)):
+    if group == "hydra/launcher" and (extra := LAUNCHER_EXTRAS.get(option)):
         return f"hydra/launcher: {option} is not installed here; pip install 'jevexp[{extra}]'"
     options = sorted(error.options or ())
     near = difflib.get_close_matches(option, options, n=1)

@@ -12,7 +12,6 @@ from rich.text import Text
 from jevexp.cli import tables
 from jevexp.cli.identity_view import identity_table, run_lines
 from jevexp.cli.resumed_settings import resume_command
-from jevexp.cli.sweep_file import SWEEP_FILE, read_sweep_file
 from jevexp.core.identity import ClaimStatus
 from jevexp.core.summary import Summary
 from jevexp.errors import InputError
@@ -20,6 +19,7 @@ from jevexp.harness.groups import percentile
 from jevexp.store import Manifest, RunDirectory, RunStatus
 from jevexp.store.directory import MANIFEST
 from jevexp.store.finding import sweep_members, sweep_order
+from jevexp.store.sweep_file import SWEEP_FILE, read_sweep_file
 
 _MOST_FAULTS = 3
 # Above this share outside the options, the model did not mean to choose one of them.

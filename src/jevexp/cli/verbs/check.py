@@ -10,13 +10,12 @@ from rich.text import Text
 
 from jevexp import run as experiment
 from jevexp.backends.protocol import Backend
-from jevexp.cli.arguments import overrides_of
 from jevexp.cli.compose import compose_command
 from jevexp.cli.console import make_console
 from jevexp.cli.end_of_run import STRAY_MASS
 from jevexp.cli.identity_view import identity_lines, identity_table
 from jevexp.cli.paths import check_paths
-from jevexp.cli.verbs.plan import estimate
+from jevexp.cli.verbs.plan import estimate, overrides_of
 from jevexp.core.decision import Decision, Request
 from jevexp.core.identity import ClaimStatus
 from jevexp.core.task import Kind, Task

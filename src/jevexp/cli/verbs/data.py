@@ -11,7 +11,7 @@ from rich import box
 from rich.table import Table
 from yaml import YAMLError  # type: ignore[import-untyped]
 
-from jevexp.cli.conf import conf_dir
+from jevexp.cli import conf_dir
 from jevexp.cli.console import make_console
 from jevexp.datasets import FileState, cached_path, file_state, pull
 from jevexp.errors import InputError

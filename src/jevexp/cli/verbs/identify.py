@@ -9,8 +9,8 @@ from pathlib import Path
 from rich.text import Text
 
 from jevexp.backends.factory import make_backend
+from jevexp.cli import conf_dir
 from jevexp.cli.compose import compose_settings
-from jevexp.cli.conf import conf_dir
 from jevexp.cli.console import make_console
 from jevexp.cli.identity_view import observed_table
 from jevexp.errors import InputError

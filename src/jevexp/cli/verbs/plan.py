@@ -1,13 +1,14 @@
 """`jevexp plan`: what a command line would run, touching nothing."""
 
+from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hydra._internal.utils import get_args_parser
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from jevexp.cli.arguments import overrides_of
 from jevexp.cli.compose import compose_command
 from jevexp.cli.console import make_console
 from jevexp.cli.paths import check_paths
@@ -57,6 +58,23 @@ def main(arguments: Sequence[str]) -> int:
     for fault in faults:
         console.print(Text(f"cannot succeed: {fault}", style="red"))
     return 2 if faults else 0
+
+
+def overrides_of(arguments: Sequence[str], verb: str, what: str) -> Namespace:
+    """Parse a verb's command line with Hydra's own parser.
+
+    Raises:
+        SystemExit: with status 0 after printing the verb's help, with 2 for an unknown flag.
+    """
+    parser = get_args_parser()
+    parser.prog = f"jevexp {verb}"
+    # Hydra wants its flags before the overrides; a person need not.
+    parsed = parser.parse_intermixed_args(list(arguments))
+    if parsed.help:
+        print(f"usage: jevexp {verb} [-m] [--config-dir DIR] [GROUP=OPTION | FIELD=VALUE ...]")
+        print(f"\n{what}\n\nGroups, options and fields are those of a run: see jevexp --help.")
+        raise SystemExit(0)
+    return parsed
 
 
 def estimate(settings: Settings) -> Estimate:

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.text import Text
 
 from jevexp.cli.console import make_console
-from jevexp.cli.verification_view import print_report
+from jevexp.cli.verbs.verify import print_report
 from jevexp.verification import Result, State, verify_run
 from jevexp.verification.receipt import make_receipt, write
 
@@ -25,7 +25,7 @@ def main(argv: Sequence[str]) -> int:
     console = make_console(stderr=True)
     if report.state is not State.VERIFIED:
         print_report(console, report, verbose=False)
-        console.print("no receipt: it would vouch for what is not so")
+        console.print("no receipt: only a run that verifies gets one")
         return 1 if report.state is State.FAILED else 3
     for check in report.checks:
         if check.result is Result.NOT_CHECKED:

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import time
 from argparse import Namespace
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -14,6 +15,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 from rich.text import Text
 
+from jevexp.cli import conf_dir
 from jevexp.cli.compose import (
     Composition,
     check_composes,
@@ -23,21 +25,25 @@ from jevexp.cli.compose import (
     search_path,
     to_settings,
 )
-from jevexp.cli.conf import conf_dir
 from jevexp.cli.end_of_run import report_sweep
-from jevexp.cli.launchers import wait_for_runs
 from jevexp.cli.paths import check_paths, make_directory
 from jevexp.cli.perform import console, perform_member, perform_single, tracking_of
 from jevexp.cli.run_in_subprocess import run_in_subprocess
-from jevexp.cli.sweep_file import SweepFile
 from jevexp.cli.verbs import verbs_help
 from jevexp.harness.interrupts import Interrupted
 from jevexp.run import Launch, plan
+from jevexp.store import RunDirectory
+from jevexp.store.checksums import CHECKSUMS
+from jevexp.store.finding import sweep_members
+from jevexp.store.sweep_file import SweepFile
 from jevexp.untrusted.owners import permissions
 from jevexp.untrusted.python import safe_environment
 
 # The process that hands a sweep to Hydra; a launcher's other processes inherit the variable.
 _LAUNCHED_BY = "JEVEXP_LAUNCHED_BY"
+# Longer than a started process needs until it has its directory.
+_QUIET_S = 10.0
+_POLL_S = 0.2
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -122,6 +128,21 @@ def _hand_to_hydra(arguments: Sequence[str]) -> None:
     hydra.main(version_base="1.3", config_path=str(conf_dir().resolve()), config_name="config")(
         job
     )()
+
+
+def wait_for_runs(sweep: Path, planned: int) -> None:
+    """Wait until no run of a sweep is written any more, though nobody waits for them.
+
+    A launcher raises what its first lost worker raises, while others may still be at work.
+    """
+    last_seen = time.monotonic()
+    while time.monotonic() - last_seen < _QUIET_S:
+        runs = [RunDirectory(path) for path in sweep_members(sweep)]
+        if any(run.in_use for run in runs):
+            last_seen = time.monotonic()
+        elif sum((run.path / CHECKSUMS).exists() for run in runs) == planned:
+            return
+        time.sleep(_POLL_S)
 
 
 def job(config: DictConfig) -> None:
