@@ -22,6 +22,7 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 # Before any module reads it: downloads and assembled weights stay out of the person's own cache.
 _CACHE = tempfile.TemporaryDirectory(prefix="jevexp-tests-")
 os.environ["JEVEXP_CACHE"] = _CACHE.name
+os.environ["JEVEXP_STATE"] = f"{_CACHE.name}/state"
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 # Output is compared as text, whatever terminal the tests run on.
 os.environ.pop("FORCE_COLOR", None)

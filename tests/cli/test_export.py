@@ -146,12 +146,12 @@ def test_a_run_does_not_choose_by_itself_where_it_is_sent_and_with_whose_login(
     outputs: Path,
 ) -> None:
     path = outputs / "strangers"
-    make_run(path, TASKS, config=config(path, uri="http://evil.test", token_env="MY_SECRET"))
+    make_run(path, TASKS, config=config(path, uri="https://evil.test", token_env="MY_SECRET"))
     with pytest.raises(InputError) as caught:
         main([str(path)])
     assert str(caught.value) == (
         f"{path}: its own configuration sends it to another place; confirm that with "
-        "--uri http://evil.test --token-env MY_SECRET"
+        "--uri https://evil.test --token-env MY_SECRET"
     )
 
 

@@ -78,7 +78,7 @@ def test_runs_by_what_mlflow_finds_with_a_baseline_by_id(
         (["0" * 32], "Run with id=0+ not found"),
         (["--where", "x = 'y'", "--experiment", "other"], "there is no experiment 'other'"),
         (["0" * 32, "--uri", "http://127.0.0.1:1"], "cannot be reached"),
-        (["0" * 32, "--uri", "http://h", "--token-env", "JEV_UNSET"], "JEV_UNSET is not set"),
+        (["0" * 32, "--uri", "https://h", "--token-env", "JEV_UNSET"], "JEV_UNSET is not set"),
         (["1" * 31], "no such folder"),
     ],
 )

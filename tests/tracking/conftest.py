@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from jevexp.tracking.conversation import conversation
+from jevexp.tracking.place import make_own
 from jevexp.tracking.tracker import MlflowTracker
 from tests.support.runs import tracking
 
@@ -36,6 +37,8 @@ def tracker(make: MakeTracker) -> MlflowTracker:
 @pytest.fixture
 def client(outputs: Path) -> Any:
     """MLflow's own client on the same database, to read back what was written."""
+    if not (database := outputs / "mlflow.db").exists():
+        make_own(database)
     with conversation(10):
         from mlflow import MlflowClient
 

@@ -35,14 +35,14 @@ def test_a_file_that_is_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mlflow.db").write_text("something else\n" * 100)
 
     with pytest.raises(TrackingError, match="not MLflow's database: file is not a database"):
-        MlflowTracker(tracking(), tmp_path).check()
+        MlflowTracker(tracking(uri=f"sqlite:///{tmp_path}/mlflow.db"), tmp_path).check()
 
 
 def test_an_empty_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mlflow.db").touch()
 
     with pytest.raises(TrackingError, match="no such table: experiments"):
-        MlflowTracker(tracking(), tmp_path).check()
+        MlflowTracker(tracking(uri=f"sqlite:///{tmp_path}/mlflow.db"), tmp_path).check()
 
 
 def test_a_server_that_is_down_is_said(tmp_path: Path) -> None:

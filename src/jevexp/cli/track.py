@@ -25,7 +25,7 @@ class Tracking:
 
     def __init__(self, settings: Settings, console: Console) -> None:
         self._tracker = make_tracker(settings.tracking, Path(settings.outputs))
-        self._options = export_options(settings.tracking)
+        self._options = export_options(settings.tracking, settings.outputs)
         self._report = settings.tracking.report
         self._console = console
         self._tracked: list[TrackedRun] = []

@@ -21,12 +21,15 @@ _DEFAULTS = {
 }
 
 
+OUTPUTS = "outputs"
+
+
 def add_store(parser: argparse.ArgumentParser) -> None:
     """Add the options that say where MLflow is, and how it is asked."""
     parser.add_argument(
         "--outputs",
         type=Path,
-        default=Path("outputs"),
+        default=Path(OUTPUTS),
         metavar="DIR",
         help="the folder of runs, with MLflow's database (default: outputs)",
     )
@@ -43,6 +46,11 @@ def add_login(parser: argparse.ArgumentParser) -> None:
             metavar="VARIABLE",
             help=f"the environment variable with the server's {name}",
         )
+    parser.add_argument(
+        "--allow-http",
+        action="store_true",
+        help="the login may go to another machine by plain http, readable on the way",
+    )
 
 
 def add_where(parser: argparse.ArgumentParser) -> None:
@@ -55,24 +63,27 @@ def add_where(parser: argparse.ArgumentParser) -> None:
     add_store(parser)
 
 
-def login_fields(arguments: argparse.Namespace) -> dict[str, str | None]:
+def login_fields(arguments: argparse.Namespace) -> dict[str, str | bool | None]:
     """The login's settings, as the command line names them."""
-    return {
-        name: getattr(arguments, name) for name in ("token_env", "username_env", "password_env")
-    }
+    names = ("token_env", "username_env", "password_env", "allow_http")
+    return {name: getattr(arguments, name) for name in names}
 
 
-def export_options(settings: Tracking) -> list[str]:
+def export_options(settings: Tracking, outputs: str) -> list[str]:
     """The options with which `jevexp export` goes where these settings say; no secret."""
+    place = [] if outputs == OUTPUTS else ["--outputs", shlex.quote(outputs)]
     if settings.uri is None:
-        return []
+        return place
     named = {
         "--uri": settings.uri,
         "--token-env": settings.token_env,
         "--username-env": settings.username_env,
         "--password-env": settings.password_env,
     }
-    return [word for name, value in named.items() if value for word in (name, shlex.quote(value))]
+    words = [word for name, value in named.items() if value for word in (name, shlex.quote(value))]
+    if settings.uri.startswith(("http://", "https://")):
+        place = []
+    return [*place, *words, *(["--allow-http"] if settings.allow_http else [])]
 
 
 def store_settings(arguments: argparse.Namespace) -> Tracking:

@@ -75,7 +75,7 @@ def plan(settings: Settings) -> Plan:
     tasks = dataset.tasks[: settings.caps.limit]
     backend = make_backend(settings.backend, settings.model, tasks)
     check_concurrency(backend, settings.runner.concurrency)
-    make_tracker(settings.tracking, Path(settings.outputs))
+    make_tracker(settings.tracking, Path(settings.outputs)).check_own()
     check_ledger(settings)
     harness = make_harness(settings.harness, concurrency=settings.runner.concurrency)
     harness.check(tasks)

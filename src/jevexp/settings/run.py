@@ -11,7 +11,7 @@ from jevexp.settings.base import EnvironmentVariable, FrozenSettings, Name, Sha2
 from jevexp.settings.model import ModelIdentity
 from jevexp.settings.providers import AnyBackend
 from jevexp.settings.tracking import Tracking
-from jevexp.untrusted.addresses import check_database_address
+from jevexp.untrusted.addresses import check_database_address, holds_password
 
 DATABASES = ("sqlite:///", "postgresql://", "postgresql+psycopg://")
 
@@ -95,12 +95,12 @@ def check_ledger_url(url: str) -> None:
         ValueError: the message begins with `ledger_url`, as our validators' messages do.
     """
     # Not shown in any of these: what makes it wrong may be a password.
-    parts = urlsplit(url)
-    if parts.password is not None or "password" in parts.query.lower():
+    if holds_password(url):
         raise ValueError(
             "ledger_url: holds a password, which would get into files; give the name of an "
             "environment variable that holds it in ledger_password_env"
         )
+    parts = urlsplit(url)
     named = parts.path.strip("/") and not parts.path.startswith("/:memory:")
     if not url.startswith(DATABASES) or not named:
         raise ValueError(

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from jevexp.settings.base import EnvironmentVariable, FrozenSettings, Seconds
+from jevexp.untrusted.addresses import check_address, holds_password
 
 
 class Tracking(FrozenSettings):
@@ -24,6 +25,7 @@ class Tracking(FrozenSettings):
     token_env: EnvironmentVariable | None = None
     username_env: EnvironmentVariable | None = None
     password_env: EnvironmentVariable | None = None
+    allow_http: bool = False
 
     @model_validator(mode="after")
     def _store_without_password(self) -> Self:
@@ -33,12 +35,14 @@ class Tracking(FrozenSettings):
                 "uri: expected a server's http(s)://HOST[:PORT] or a database's URI, such as "
                 "sqlite:////absolute/mlflow.db"
             )
-        if self.uri and re.search(r"://[^/]*:[^/]*@|^https?://[^/]*@|password=", self.uri):
+        if self.uri and (holds_password(self.uri) or re.match(r"https?://[^/]*@", self.uri)):
             raise ValueError(
                 "uri: holds a password or a user; for a server name the environment variables that "
                 "hold them in username_env and password_env, for a database use its own password "
                 "file"
             )
+        if self.uri and self.uri.startswith("sqlite") and "?" in self.uri:
+            raise ValueError("uri: sqlite:///FILE takes no parameters; leave ?… out")
         return self
 
     @model_validator(mode="after")
@@ -58,4 +62,25 @@ class Tracking(FrozenSettings):
                 "token_env, username_env, password_env: only a server is logged in to; set uri to "
                 "its http(s)://HOST[:PORT]"
             )
+        if self.uri is not None and self.token_env:
+            self.check_login("token_env")
+        elif self.uri is not None and any(pair):
+            self.check_login("password_env")
         return self
+
+    def check_login(self, field: str) -> None:
+        """Refuse a server that a login must not be sent to.
+
+        Args:
+            field: what gives the login, for the message.
+
+        Raises:
+            ValueError: the message begins with `uri`.
+        """
+        check_address(
+            self.uri or "",
+            allow_http=self.allow_http,
+            field="uri",
+            key_field=field,
+            way_out="set tracking.allow_http=true (--allow-http)",
+        )

@@ -21,6 +21,7 @@ def check_place(place: Place, timeout_s: float) -> str:
     if place.served:
         ask_health(place.uri, timeout_s)
         return f"{place.uri} answers"
+    place.check_own()
     if place.database is None:
         return f"{place.uri} is asked by the first run"
     if place.database.exists():

@@ -22,7 +22,7 @@ from jevexp.tracking.params import params
 from jevexp.tracking.table import per_task
 from jevexp.tracking.tags import PATH, tags
 from jevexp.tracking.traces import Trace, traces
-from jevexp.untrusted.files import opened
+from jevexp.untrusted.files import KINDS, opened
 
 FILES = (MANIFEST, SUMMARY, RESULTS, LEDGER, CHECKSUMS, LOG)
 # MLflow keeps at most 36 characters.
@@ -150,11 +150,14 @@ def evidence_sha256(directory: RunDirectory) -> str:
 
 
 def _refuse_links(directory: Path) -> None:
-    """What a link of either kind names is no evidence of the run, and must not be sent anywhere."""
+    """What a link or a second name leads to is no evidence of the run, and must be sent nowhere."""
     for path in directory.rglob("*"):
         status = path.lstat()
+        if stat.S_ISDIR(status.st_mode):
+            continue
         name = path.relative_to(directory)
-        if stat.S_ISLNK(status.st_mode):
-            raise ValueError(f"{name} is a link; a run has none")
-        if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
+        if not stat.S_ISREG(status.st_mode):
+            kind = KINDS.get(stat.S_IFMT(status.st_mode), "no file")
+            raise ValueError(f"{name} is {kind}; a run has none")
+        if status.st_nlink > 1:
             raise ValueError(f"{name} has a second name (a hard link); a run's files have one")

@@ -3,9 +3,23 @@
 import logging
 import math
 import os
+import site
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
+
+from jevexp.tracking.place import Place
+from jevexp.untrusted.addresses import is_loopback
+
+_KEPT = frozenset(
+    {"PATH", "LANG", "LANGUAGE", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV"}
+    | {"SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"}
+)
+_CERTIFICATES = frozenset({"MLFLOW_TRACKING_CLIENT_CERT_PATH", "MLFLOW_TRACKING_SERVER_CERT_PATH"})
+# What a database's own client reads, to be used for the host that the address names.
+_OWN = {"databricks": "DATABRICKS_", "postgresql": "PG"}
+_PROXIES = frozenset({"http_proxy", "https_proxy", "all_proxy", "no_proxy"})
 
 TIMEOUT = "MLFLOW_HTTP_REQUEST_TIMEOUT"
 ENVIRONMENT = {
@@ -15,19 +29,22 @@ ENVIRONMENT = {
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    # A server must not send us, or a file, to another address.
+    "MLFLOW_ALLOW_HTTP_REDIRECTS": "false",
+    "MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD": "false",
+    "MLFLOW_ENABLE_PROXY_MULTIPART_DOWNLOAD": "false",
 }
 
 
 @contextmanager
-def conversation(timeout_s: float, login: Mapping[str, str | None] | None = None) -> Iterator[None]:
+def conversation(timeout_s: float) -> Iterator[None]:
     """Import and use MLflow in here, and only in here.
 
-    MLflow takes its limits and its login from the environment: without limits an unreachable server
-    holds things up for four minutes. The environment is put back afterwards, so that no child
-    inherits it.
+    MLflow takes its limits from the environment: without them an unreachable server holds things up
+    for four minutes. The environment is put back afterwards, so that no child inherits it.
     """
     # Whole seconds; 0 would mean no limit.
-    wanted = ENVIRONMENT | {TIMEOUT: str(math.ceil(timeout_s))} | dict(login or {})
+    wanted = ENVIRONMENT | {TIMEOUT: str(math.ceil(timeout_s))}
     before = {name: os.environ.get(name) for name in wanted}
     _set(wanted)
     disabled = logging.root.manager.disable
@@ -40,6 +57,40 @@ def conversation(timeout_s: float, login: Mapping[str, str | None] | None = None
     finally:
         logging.disable(disabled)
         _set(before)
+
+
+def environment_for(place: Place, login: Mapping[str, str], home: str) -> dict[str, str]:
+    """The whole environment of a process that runs MLflow: nothing that it does not need.
+
+    MLflow would offer what it finds there, and in files of the home folder, to whatever address a
+    store's entries name.
+
+    Args:
+        place: the store.
+        login: MLflow's variables with the login of the server that the person named.
+        home: an empty folder, in place of the home folder where that is not needed.
+    """
+    kept = {name: value for name, value in os.environ.items() if _is_kept(name, place)}
+    if path := kept.get("PYTHONPATH"):
+        # The process works in another folder.
+        parts = path.split(os.pathsep)
+        kept["PYTHONPATH"] = os.pathsep.join(str(Path(part).absolute()) for part in parts)
+    if not place.reads_home:
+        # Packages that are installed for this user are found all the same.
+        kept |= {"HOME": home, "PYTHONUSERBASE": site.getuserbase()}
+    return {**kept, **ENVIRONMENT, **login}
+
+
+def _is_kept(name: str, place: Place) -> bool:
+    if name in _KEPT or name.startswith(("PYTHON", "LC_")):
+        return True
+    if name.lower() in _PROXIES:
+        # A proxy of other machines would be given this one's login.
+        return not is_loopback(place.uri)
+    if place.served:
+        return name in _CERTIFICATES
+    prefix = next((_OWN[kind] for kind in _OWN if place.uri.startswith(kind)), None)
+    return name == "HOME" or (prefix is not None and name.startswith(prefix))
 
 
 def _set(variables: Mapping[str, str | None]) -> None:

@@ -1,6 +1,7 @@
 """From a run in MLflow back to a run directory: the original, or its files downloaded."""
 
 import hashlib
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,13 @@ from jevexp.store import RunDirectory
 from jevexp.store.checksums import CHECKSUMS
 from jevexp.store.directory import MANIFEST, RESULTS, SUMMARY
 from jevexp.tracking.content import evidence_sha256
-from jevexp.tracking.names import safe_names
 from jevexp.tracking.protocol import TrackingError
 from jevexp.tracking.tags import EVIDENCE, PATH, RUN
 from jevexp.untrusted.files import opened, read_document
 from jevexp.untrusted.writing import make_folders
 
+# What our own directories are called, and never a way to another folder.
+_SEGMENT = re.compile(r"\w[\w.-]{0,199}")
 # What a comparison reads, and what proves it.
 NEEDED = (MANIFEST, RESULTS)
 FILES = (*NEEDED, SUMMARY, CHECKSUMS)
@@ -49,9 +51,8 @@ def _download(client: Any, run_id: str, tags: Mapping[str, str], into: Path) -> 
     there = {entry.path for entry in client.list_artifacts(run_id)}
     if missing := [name for name in NEEDED if name not in there]:
         raise TrackingError(f"MLflow run {run_id}: its artifact {missing[0]} is missing")
-    # The run's own name below its id: people see it in tables.
-    name = tags[RUN]
-    path = into / run_id / safe_names([name])[name]
+    # The run's own name below its id: people see it in tables. The store may say anything.
+    path = into / run_id / (tags[RUN] if _SEGMENT.fullmatch(tags[RUN]) else "run")
     make_folders(path)
     for name in FILES:
         if name in there:
@@ -82,10 +83,8 @@ def _verify(directory: RunDirectory, run_id: str, logged: str) -> None:
 
 
 def _checksums(path: Path) -> dict[str, str]:
-    lines = (
-        line.partition("  ")
-        for line in read_document(path, follow_links=False).decode().splitlines()
-    )
+    text = read_document(path, follow_links=False).decode()
+    lines = (line.partition("  ") for line in text.splitlines())
     return {name: digest for digest, _, name in lines}
 
 

@@ -40,6 +40,9 @@ class NoTracker:
         """Refuse: nothing was ever logged."""
         raise TrackingError(f"run {run_id}: nothing is tracked (tracking.kind is none)")
 
+    def check_own(self) -> None:
+        """Nothing to refuse."""
+
     def check(self) -> str:
         """Nothing to check."""
         return "none"

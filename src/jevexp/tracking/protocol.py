@@ -119,6 +119,13 @@ class Tracker(Protocol):
             TrackingError: there is no such run, or its files are not those that were logged.
         """
 
+    def check_own(self) -> None:
+        """Refuse a place that nobody named and that may be somebody else's.
+
+        Raises:
+            InputError: naming it, and how a person says that it is theirs.
+        """
+
     def check(self) -> str:
         """Where runs would be logged, in words; nothing is made or changed.
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO, NoReturn
 
+from jevexp.tracking.conversation import environment_for
 from jevexp.tracking.place import Place
 from jevexp.tracking.protocol import TrackingError
 from jevexp.tracking.store import ask_health
@@ -76,7 +77,7 @@ def user_interface(place: Place, port: int) -> Iterator[UserInterface]:
         process = subprocess.Popen(
             _command(place, port),
             cwd=folder,
-            env=os.environ | ENVIRONMENT,
+            env=environment_for(place, {}, folder) | ENVIRONMENT,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

@@ -5,7 +5,6 @@ import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from jevexp.core.task import Task
 from jevexp.errors import InputError
@@ -14,38 +13,30 @@ from jevexp.store import RunDirectory
 from jevexp.store.directory import MANIFEST
 from jevexp.tracking.additions import NOTHING, Additions, SweepComparison
 from jevexp.tracking.check import check_place
-from jevexp.tracking.comparison_writing import find_comparison, write_comparison
+from jevexp.tracking.child import ChildStore
 from jevexp.tracking.content import Content, read
-from jevexp.tracking.conversation import conversation
-from jevexp.tracking.fetching import fetch
 from jevexp.tracking.links import DEFAULT_PORT, Links, make_links
-from jevexp.tracking.login import login, secrets
-from jevexp.tracking.place import Place
+from jevexp.tracking.login import login
+from jevexp.tracking.place import Place, adopt
 from jevexp.tracking.protocol import TrackedRun, TrackingError
-from jevexp.tracking.reading import find_runs, select_runs
-from jevexp.tracking.store import ask_health, open_store
-from jevexp.tracking.writing import write
+from jevexp.tracking.store import MlflowStore
 from jevexp.untrusted.files import open_file
 from jevexp.untrusted.locks import holder
-from jevexp.untrusted.owners import permissions_of
-
-MAX_MESSAGE = 240
 
 
 class MlflowTracker:
     """Logs run directories to one experiment of one MLflow store.
 
-    The store is opened by the first call that needs it. One that could not be opened is not asked
-    again, so that many runs do not wait for it one after the other.
+    A database on this machine is written in this process. Everything else is asked in a process of
+    its own, whose time and memory are bounded.
     """
 
     def __init__(self, settings: Tracking, outputs: Path) -> None:
         self.place = Place.of(settings.uri, outputs)
         self._settings = settings
-        self._login = login(settings)
         self._outputs = outputs
-        self._opened: tuple[Any, str] | None = None
-        self._closed: TrackingError | None = None
+        kind: type[ChildStore | MlflowStore] = ChildStore if self.place.apart else MlflowStore
+        self._store = kind(settings, self.place, login(settings))
 
     def log(
         self,
@@ -58,11 +49,11 @@ class MlflowTracker:
         Raises:
             TrackingError: it could not be logged; the directory is untouched.
         """
-        with _only_logger_of(directory):
-            content = self._read(directory, tasks, additions)
-            with self._explained():
-                client, experiment_id = self._open()
-                return write(client, experiment_id, content)
+        with self._store.watching(), _only_logger_of(directory):
+            run = self._store.write(self._read(directory, tasks, additions))
+        if self.place.named and self.place.database is not None:
+            adopt(self.place.database)
+        return run
 
     def log_comparison(self, comparison: SweepComparison) -> TrackedRun:
         """Log the comparison of a sweep as a run of its own; once, however often it is called.
@@ -70,9 +61,8 @@ class MlflowTracker:
         Raises:
             TrackingError: it could not be logged.
         """
-        with _only_logger_of(comparison.runs[0]), self._explained():
-            client, experiment_id = self._open()
-            return write_comparison(client, experiment_id, comparison)
+        with self._store.watching(), _only_logger_of(comparison.runs[0]):
+            return self._store.write_comparison(comparison)
 
     def runs(self, sweep: str | None = None) -> list[TrackedRun]:
         """The runs of a sweep, oldest first; without one, the newest runs worth comparing.
@@ -80,9 +70,7 @@ class MlflowTracker:
         Raises:
             TrackingError: the store cannot be asked.
         """
-        with self._explained():
-            client, experiment_id = self._open()
-            return find_runs(client, experiment_id, sweep)
+        return self._store.find_runs(sweep)
 
     def comparisons(self, runs: Sequence[TrackedRun]) -> list[TrackedRun]:
         """The comparison of the sweep that the first of these runs belongs to, if there is one.
@@ -90,11 +78,7 @@ class MlflowTracker:
         Raises:
             TrackingError: the store cannot be asked.
         """
-        if not runs:
-            return []
-        with self._explained():
-            client, experiment_id = self._open()
-            return find_comparison(client, experiment_id, runs[0])
+        return self._store.find_comparison(runs[0]) if runs else []
 
     def select(self, where: str) -> list[TrackedRun]:
         """All runs that a filter in MLflow's language selects, oldest first.
@@ -102,9 +86,7 @@ class MlflowTracker:
         Raises:
             TrackingError: the store cannot be asked, or does not understand the filter.
         """
-        with self._explained():
-            client, experiment_id = self._open(create=False)
-            return select_runs(client, experiment_id, where)
+        return self._store.select(where)
 
     def fetch(self, run_id: str, into: Path) -> RunDirectory:
         """The directory that a run was logged from, if it is here and unchanged; else a copy.
@@ -112,9 +94,18 @@ class MlflowTracker:
         Raises:
             TrackingError: there is no such run, or its files are not those that were logged.
         """
-        with self._explained():
-            client, _ = self._open(create=False)
-            return fetch(client, run_id, into)
+        return self._store.fetch(run_id, into)
+
+    def check_own(self) -> None:
+        """Refuse a database that is only found beside runs and may be somebody else's.
+
+        Raises:
+            InputError: naming it, and how a person says that it is theirs.
+        """
+        try:
+            self.place.check_own()
+        except TrackingError as error:
+            raise InputError(str(error)) from error
 
     def check(self) -> str:
         """Where runs would be logged, in words; nothing is made or changed.
@@ -156,25 +147,8 @@ class MlflowTracker:
         except InputError as error:
             raise TrackingError(str(error)) from error
         except (OSError, ValueError) as error:
-            raise TrackingError(
-                f"{directory.path}: cannot be read: {_first_line(error)}"
-            ) from error
-
-    def _open(self, *, create: bool = True) -> tuple[Any, str]:
-        if self._closed is not None:
-            raise self._closed
-        if self._opened is None:
-            try:
-                self._opened = open_store(
-                    self.place,
-                    self._settings.experiment,
-                    self._settings.timeout_s,
-                    create=create,
-                )
-            except TrackingError as error:
-                self._closed = error
-                raise
-        return self._opened
+            reason = f"{type(error).__name__}: {error}".splitlines()[0]
+            raise TrackingError(f"{directory.path}: cannot be read: {reason}") from error
 
     def _start_command(self) -> str:
         if self._settings.uri is not None:
@@ -182,34 +156,6 @@ class MlflowTracker:
         if self._outputs.absolute() == Path("outputs").absolute():
             return "jevexp ui"
         return f"jevexp ui --outputs {shlex.quote(str(self._outputs))}"
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Talk to MLflow; whatever goes wrong comes out as one line."""
-        try:
-            with (
-                permissions_of(self._outputs),
-                conversation(self._settings.timeout_s, self._login),
-            ):
-                yield
-        except TrackingError:
-            raise
-        except Exception as error:
-            # MLflow, its database layer and its HTTP client share no base class.
-            if self.place.served:
-                # What MLflow says of a server that is gone hides the reason in three others.
-                ask_health(self.place.uri, self._settings.timeout_s)
-            said = _first_line(error, hidden=secrets(self._login))
-            raise TrackingError(f"{self.place.uri}: {said}") from error
-
-
-def _first_line(error: Exception, hidden: Sequence[str] = ()) -> str:
-    """What an error says, in short; a server may repeat what it was asked with."""
-    text = f"{type(error).__name__}: {error}"
-    for secret in hidden:
-        text = text.replace(secret, "***")
-    text = text.splitlines()[0].strip()
-    return text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]}…"
 
 
 @contextmanager
@@ -220,15 +166,14 @@ def _only_logger_of(directory: RunDirectory) -> Iterator[None]:
         TrackingError: another process is logging this directory.
     """
     try:
-        file = open_file(directory.path / MANIFEST, follow_links=False)
+        manifest = open_file(directory.path / MANIFEST, follow_links=False)
     except OSError as error:
         raise TrackingError(f"{directory.path}: cannot be read: {error.strerror}") from error
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with manifest:
+        try:
+            fcntl.flock(manifest, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise TrackingError(
+                f"{directory.path}: {holder(directory.path / MANIFEST)} is logging it"
+            ) from error
         yield
-    except BlockingIOError as error:
-        raise TrackingError(
-            f"{directory.path}: {holder(directory.path / MANIFEST)} is logging it"
-        ) from error
-    finally:
-        file.close()

@@ -2,7 +2,7 @@
 
 import ipaddress
 import re
-from urllib.parse import SplitResult, parse_qs, urlsplit
+from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 # Where programs disagree about what the host of an address is.
@@ -10,6 +10,16 @@ _AMBIGUOUS = re.compile(r"[\s\x00-\x20\x7f\\]")
 _HTTP = ("http://", "https://")
 # Options of PostgreSQL's client that name a host.
 _ELSEWHERE = frozenset({"host", "hostaddr", "service"})
+# As SQLAlchemy reads a login: a password may hold slashes, which ends the host for others.
+_LOGIN = re.compile(r"(?P<scheme>[A-Za-z][\w+.-]*://)(?P<login>[^:/@?#]*(?::\S*)?)@")
+_VALUE = re.compile(r"(?<=[?&;#])(?P<name>[^=&;#\s]*)=(?P<value>[^&;#\s]*)")
+_ADDRESS = re.compile(r"[A-Za-z][\w+.-]*://\S+")
+_SECRET_WORDS = ("password", "passwd", "passphrase", "pwd", "secret", "token", "credential",
+                 "apikey", "accesskey", "authkey", "signature", "odbcconnect")  # fmt: skip
+_SECRET_NAMES = frozenset({"auth", "key", "pass", "pw", "sig"})
+# Files, as PostgreSQL's client takes them.
+_HARMLESS = frozenset({"passfile", "sslkey"})
+_MOST_LAYERS = 3
 
 
 def check_address(
@@ -68,6 +78,51 @@ def check_database_address(url: str, *, field: str, login_field: str) -> None:
             "unprotected; add ?sslmode=verify-full to the address, or another sslmode in a network "
             "that you trust"
         )
+
+
+def holds_password(url: str) -> bool:
+    """Whether an address holds a password: before the host, or in a value that is named like one.
+
+    Names are compared as they are once decoded, so that `pass%77ord=` is one too.
+    """
+    parts = _parts(url)
+    login = _LOGIN.match(url)
+    if login is not None and ":" in unquote(login["login"]):
+        return True
+    # A port that is no number is the start of a password with a slash in it.
+    return parts is None or parts.password is not None or any(map(_is_secret, _names(url)))
+
+
+def redacted(text: str) -> str:
+    """A text in which no address shows a password, or a value that is named like one."""
+    return _ADDRESS.sub(lambda found: _without_password(found[0]), text)
+
+
+def _without_password(url: str) -> str:
+    url = _LOGIN.sub(lambda found: f"{found['scheme']}{_user(found['login'])}@", url)
+    return _VALUE.sub(
+        lambda found: f"{found['name']}=***" if _is_secret(found["name"]) else found[0], url
+    )
+
+
+def _user(login: str) -> str:
+    user, colon, _ = login.partition(":")
+    if colon:
+        return f"{user}:***"
+    return "***" if ":" in unquote(login) else login
+
+
+def _names(url: str) -> list[str]:
+    return [found["name"] for found in _VALUE.finditer(url)]
+
+
+def _is_secret(name: str) -> bool:
+    for _ in range(_MOST_LAYERS):
+        name = unquote(name)
+    plain = re.sub(r"[^a-z]", "", name.casefold())
+    if plain in _HARMLESS:
+        return False
+    return plain in _SECRET_NAMES or any(word in plain for word in _SECRET_WORDS)
 
 
 def is_plain_url(url: str) -> bool:

@@ -1,9 +1,10 @@
 """`jevexp export RUN...`: log finished run directories to MLflow."""
 
 import argparse
+import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.text import Text
@@ -11,13 +12,14 @@ from rich.text import Text
 from jevexp.cli.additions import additions
 from jevexp.cli.console import make_console
 from jevexp.cli.sweep_comparison import log_sweep_comparison
-from jevexp.cli.tracked import add_login, export_options, login_fields
+from jevexp.cli.tracked import OUTPUTS, add_login, export_options, login_fields
 from jevexp.datasets import planned_tasks_or_none
 from jevexp.errors import InputError
 from jevexp.settings import Tracking
 from jevexp.store import Manifest, RunDirectory, RunStatus
 from jevexp.store.finding import run_directories
 from jevexp.tracking import TrackedRun, Tracker, TrackingError, make_tracker
+from jevexp.tracking.place import DATABASE
 
 
 class Target(NamedTuple):
@@ -78,7 +80,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "runs", nargs="+", type=Path, metavar="RUN", help="a run directory, or a folder of them"
     )
-    parser.add_argument("--uri", help="log there instead of where the run was configured to")
+    parser.add_argument(
+        "--outputs",
+        type=Path,
+        metavar="DIR",
+        help="the folder of runs whose database gets them (default: the nearest one above a run "
+        "that has one, else outputs)",
+    )
+    parser.add_argument("--uri", help="another MLflow store: a server's or database's address")
     parser.add_argument("--experiment", metavar="NAME", help="the experiment that gets the runs")
     add_login(parser)
     parser.add_argument("--raw", action="store_true", help="also log the raw evidence")
@@ -88,19 +97,21 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _plan(directory: RunDirectory, given: Path, arguments: argparse.Namespace) -> Export:
-    """Send a run where the command line says, else into the database of its folder of runs.
+    """Send a run where the command line says, else into the database of the folder it lies in.
 
     Raises:
-        InputError: it was configured to go elsewhere. A run directory may be anybody's, and could
-            name any address and any environment variable as its login.
+        InputError: it was configured to go elsewhere, or the database may be somebody else's. A run
+            directory may be anybody's, and could name any address and any environment variable as
+            its login.
     """
     manifest = directory.read_manifest()
     resolved = manifest.config.resolved
     fields = resolved["tracking"] | {"kind": "mlflow"}
-    if arguments.uri is None and fields.get("uri") is not None:
+    if arguments.uri is None and arguments.outputs is None and fields.get("uri") is not None:
+        settings = Tracking.of(fields, at="tracking")
         raise InputError(
             f"{directory.path}: its own configuration sends it to another place; confirm that with "
-            f"{' '.join(export_options(Tracking.of(fields, at='tracking')))}"
+            f"{' '.join(export_options(settings, OUTPUTS))}"
         )
     fields |= {"uri": arguments.uri} | login_fields(arguments)
     if arguments.experiment is not None:
@@ -111,9 +122,11 @@ def _plan(directory: RunDirectory, given: Path, arguments: argparse.Namespace) -
         fields["report"] = True
     if arguments.traces:
         fields["traces"] = True
-    target = Target(Tracking.of(fields, at="tracking"), _outputs(directory.path, resolved))
+    settings = Tracking.of(fields, at="tracking")
+    outputs = arguments.outputs or _outputs(directory.path)
+    make_tracker(settings, outputs).check_own()
     sweep = given if given.resolve().name == manifest.sweep else None
-    return Export(directory, manifest, target, sweep)
+    return Export(directory, manifest, Target(settings, outputs), sweep)
 
 
 def _by_target(exports: Sequence[Export]) -> dict[Target, list[Export]]:
@@ -141,15 +154,15 @@ def _log(console: Console, tracker: Tracker, export: Export) -> TrackedRun | Non
     return run
 
 
-def _outputs(run: Path, resolved: dict[str, Any]) -> Path:
-    """The folder of runs that this one lies in, else the one of the working directory."""
-    configured = Path(str(resolved.get("outputs")))
-    size = len(configured.parts)
+def _outputs(run: Path) -> Path:
+    """The nearest folder above a run that has a database or the usual name, else the usual one.
+
+    What the run itself says about it is no reason: somebody else may have written that.
+    """
     for parent in run.absolute().parents:
-        # The root has no name, and is above every run.
-        if parent.name and parent.parts[-size:] == configured.parts:
+        if os.path.lexists(parent / DATABASE) or parent.name == OUTPUTS:
             return parent
-    return Path("outputs").absolute()
+    return Path(OUTPUTS).absolute()
 
 
 def _remark(manifest: Manifest) -> str:

@@ -29,6 +29,7 @@ def main(argv: Sequence[str]) -> int:
     if arguments.uri is None and not arguments.outputs.is_dir():
         raise InputError(f"{arguments.outputs}: no such folder; run something, or give --outputs")
     tracker = make_tracker(store_settings(arguments), arguments.outputs)
+    tracker.check_own()
     console = make_console()
     for signum in (signal.SIGINT, signal.SIGTERM):
         # Whoever ends us ends the child too; a shell's background job ignores SIGINT otherwise.
