@@ -237,6 +237,8 @@ def test_a_wrong_value_is_refused_by_field_finding_and_way_out(
         "postgresql://me:hunter2@host/db",
         "postgresql://me:hunter2@host:5432/db?x=1",
         "postgresql://host/db?user=me&password=hunter2",
+        "postgresql://host/db?pass%77ord=hunter2",
+        "postgresql://me:hun/ter2@host/db",
         "mysql://me:hunter2@host/db",
     ],
 )

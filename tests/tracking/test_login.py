@@ -94,3 +94,22 @@ def test_a_login_that_cannot_be_sent_is_refused_before_anything_is_asked(
         make_tracker(tracking(uri="http://127.0.0.1:1", token_env="JEV_SECRET"), tmp_path)
 
     assert not value or value not in str(refused.value)
+
+
+def test_a_login_of_the_environment_goes_by_plain_http_to_no_other_machine_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", SECRET)
+    elsewhere = {"uri": "http://mlflow.example:5000"}
+
+    with pytest.raises(
+        InputError, match=r"plain http .*; or unset MLFLOW_TRACKING_TOKEN"
+    ) as refused:
+        make_tracker(tracking(**elsewhere), tmp_path)
+
+    assert SECRET not in str(refused.value)
+    make_tracker(tracking(**elsewhere, allow_http=True), tmp_path)
+    make_tracker(tracking(uri="http://127.0.0.1:5000"), tmp_path)
+    make_tracker(tracking(), tmp_path)
+    monkeypatch.delenv("MLFLOW_TRACKING_TOKEN")
+    make_tracker(tracking(**elsewhere), tmp_path)

@@ -27,3 +27,8 @@ def test_what_is_too_long_to_read_is_left_out() -> None:
 
 def test_keys_that_mlflow_refuses_are_replaced() -> None:
     assert params({"kwargs": {"a[0]": 1, "b/c": 2}}) == {"kwargs.a_0_": "1", "kwargs.b_c": "2"}
+
+
+def test_a_password_in_an_address_of_an_old_configuration_is_not_shown() -> None:
+    found = params({"caps": {"ledger_url": "postgresql://me:hunter2@h/d?password=hunter2"}})
+    assert found == {"caps.ledger_url": "postgresql://me:***@h/d?password=***"}

@@ -38,6 +38,9 @@ def test_what_is_no_address_is_refused_with_an_example(uri: str) -> None:
         "https://hunter2@host",
         "postgresql://user:hunter2@host/db",
         "postgresql://host/db?user=me&password=hunter2",
+        "postgresql://host/db?pass%77ord=hunter2",
+        "postgresql://me:hun/ter2@host/db",
+        "https://host/?token=hunter2",
     ],
 )
 def test_a_password_is_refused_and_not_repeated(uri: str) -> None:
@@ -66,3 +69,19 @@ def test_a_run_from_before_there_were_logins_and_traces_can_be_exported() -> Non
     old = {name: fields("https://x")[name] for name in
            ("kind", "uri", "experiment", "raw_evidence", "timeout_s")}  # fmt: skip
     assert Tracking.of(old, at="tracking") == Tracking.of(fields("https://x"), at="tracking")
+
+
+def test_a_login_goes_by_plain_http_to_no_other_machine_unless_a_person_says_so() -> None:
+    logins = ({"token_env": "A"}, {"username_env": "B", "password_env": "C"})
+    for login in logins:
+        with pytest.raises(InputError, match=r"^tracking\.uri: plain http .*tracking.allow_http"):
+            Tracking.of(fields("http://mlflow.example:5000") | login, at="tracking")
+        allowed = fields("http://mlflow.example:5000") | login | {"allow_http": True}
+        assert Tracking.of(allowed, at="tracking").allow_http
+        Tracking.of(fields("http://127.0.0.1:5000") | login, at="tracking")
+    Tracking.of(fields("http://mlflow.example:5000"), at="tracking")
+
+
+def test_a_database_file_takes_no_parameters() -> None:
+    with pytest.raises(InputError, match=r"^tracking\.uri: sqlite:///FILE takes no parameters"):
+        Tracking.of(fields("sqlite:////data/mlflow.db?mode=memory"), at="tracking")

@@ -9,7 +9,13 @@ from pydantic import BaseModel
 
 from jevexp.errors import InputError
 from jevexp.settings import LlamaCppBackend, Settings
-from jevexp.untrusted.addresses import check_address, check_database_address, is_loopback
+from jevexp.untrusted.addresses import (
+    check_address,
+    check_database_address,
+    holds_password,
+    is_loopback,
+    redacted,
+)
 from tests.support.compose import compose
 
 
@@ -202,3 +208,58 @@ def test_llama_cpp_asks_for_allow_http(key_env: str) -> None:
     allowed = compose(*words, "backend.server.allow_http=true").backend
     assert isinstance(allowed, LlamaCppBackend)
     assert allowed.server.base_url == HTTP
+
+
+WITH_PASSWORDS = [
+    "postgresql://me:hunter2@host/db",
+    "postgresql://me:@host/db?x=hunter2",
+    "postgresql://:hunter2@host/db",
+    "postgresql://me:hun/ter2@host/db",
+    "postgresql://me:1/hunter2@host/db",
+    "postgresql://me:hunter2@x@host/db",
+    "postgresql://me%3Ahunter2@host/db",
+    "postgresql://host/db?user=me&password=hunter2",
+    "postgresql://host/db?pass%77ord=hunter2",
+    "postgresql://host/db?pass%2577ord=hunter2",
+    "postgresql://host/db?PASSWORD=hunter2",
+    "postgresql://host/db?a=b;password=hunter2",
+    "postgresql://host/db?sslpassword=hunter2",
+    "postgresql://host/db#password=hunter2",
+    "mysql://host/db?passwd=hunter2",
+    "mssql://host/?odbc_connect=UID%3Dme%3BPWD%3Dhunter2",
+    "https://host/?access_token=hunter2",
+    "https://host/?api-key=hunter2",
+    "https://host/?sig=hunter2",
+]
+
+
+@pytest.mark.parametrize("url", WITH_PASSWORDS)
+def test_a_password_in_an_address_is_found_however_it_is_spelled(url: str) -> None:
+    assert holds_password(url)
+
+
+@pytest.mark.parametrize("url", [one for one in WITH_PASSWORDS if "x=hunter2" not in one])
+def test_a_password_in_an_address_is_not_shown(url: str) -> None:
+    shown = redacted(f"could not connect to {url} at all, nor to {url}")
+    assert shown.startswith("could not connect to ")
+    assert shown.count("***") == 2
+    assert " at all, nor to " in shown
+    for secret in ("hunter2", "ter2"):
+        assert secret not in shown
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me@host:5432/db?sslmode=verify-full",
+        "postgresql://host/db?passfile=/home/me/.pgpass&sslkey=/home/me/key",
+        "postgresql+psycopg:///db?host=/run/postgresql",
+        "sqlite:////data/a:b@c/mlflow.db",
+        "https://mlflow.example:8443/base",
+        "http://[::1]:5000",
+        "databricks",
+    ],
+)
+def test_an_address_without_a_password_is_left_as_it_is(url: str) -> None:
+    assert not holds_password(url)
+    assert redacted(url) == url

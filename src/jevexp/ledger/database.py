@@ -31,6 +31,7 @@ from jevexp.ledger.state import (
     reserve_row,
     settle_row,
 )
+from jevexp.untrusted.addresses import redacted
 
 log = logging.getLogger(__name__)
 
@@ -309,6 +310,6 @@ def _as_row(stored: Any) -> Row:
 
 
 def _first_line(error: SQLAlchemyError) -> str:
-    """What the database message, without the statement and the address of an explanation."""
+    """What the database said, without the statement and the address of an explanation."""
     message = str(error.orig) if isinstance(error, DBAPIError) else str(error)
-    return (message.strip().splitlines() or [type(error).__name__])[0]
+    return redacted((message.strip().splitlines() or [type(error).__name__])[0])

@@ -22,6 +22,7 @@ from jevexp.tracking.params import params
 from jevexp.tracking.table import per_task
 from jevexp.tracking.tags import PATH, tags
 from jevexp.tracking.traces import Trace, traces
+from jevexp.untrusted.addresses import redacted
 from jevexp.untrusted.files import KINDS, opened
 
 FILES = (MANIFEST, SUMMARY, RESULTS, LEDGER, CHECKSUMS, LOG)
@@ -99,7 +100,7 @@ def read(
         tags=tags(manifest) | {PATH: str(directory.path.resolve())},
         note=lambda: note(directory, manifest, summary, additions.intervals()),
         dataset=dataset_input(manifest),
-        config=manifest.config.resolved,
+        config=_redacted(manifest.config.resolved),
         table=per_task(directory.records(), tasks),
         files=tuple(path for name in FILES if (path := directory.path / name).is_file()),
         raw=directory.raw if settings.raw_evidence and directory.raw.is_dir() else None,
@@ -107,6 +108,15 @@ def read(
         traces=_traces(directory, tasks) if settings.traces and tasks is not None else None,
         evidence_sha256=evidence_sha256(directory),
     )
+
+
+def _redacted(value: Any) -> Any:
+    """The configuration without passwords in addresses; ours has none, an old one may."""
+    if isinstance(value, dict):
+        return {name: _redacted(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_redacted(part) for part in value]
+    return redacted(value) if isinstance(value, str) else value
 
 
 def _traces(directory: RunDirectory, tasks: Sequence[Task]) -> Callable[[], Iterator[Trace]]:

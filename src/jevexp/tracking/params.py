@@ -5,6 +5,7 @@ from typing import Any
 
 from jevexp.core.json import dumps
 from jevexp.tracking.names import safe_names
+from jevexp.untrusted.addresses import redacted
 
 # Longer values are unreadable in a table, and MLflow cuts them at 6000 without a word; the whole
 # configuration is an artifact.
@@ -23,4 +24,5 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
         for key, part in value.items():
             yield from _leaves(part, f"{path}.{key}" if path else str(key))
     elif value is not None:
-        yield path, value if isinstance(value, str) else dumps(value)
+        # A configuration of ours holds no password; a stranger's, or an old one, may.
+        yield path, redacted(value if isinstance(value, str) else dumps(value))

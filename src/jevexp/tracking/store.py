@@ -122,11 +122,10 @@ class MlflowStore:
                 yield
         except TrackingError:
             raise
-        except MemoryError as error:
-            raise TrackingError(
-                f"{self._place.uri}: sends more than there is memory for"
-            ) from error
         except Exception as error:
+            if _is_for_want_of_memory(error):
+                reason = f"{self._place.uri}: sends more than there is memory for"
+                raise TrackingError(reason) from error
             # MLflow, its database layer and its HTTP client share no base class.
             if self._place.served:
                 # What MLflow says of a server that is gone hides the reason in three others.
@@ -142,6 +141,15 @@ class MlflowStore:
         text = str(self._secrets.without(f"{type(error).__name__}: {error}"[:_MOST_REPORTED]))
         line = redacted(text.strip().splitlines()[0].strip())
         return line if len(line) <= MAX_MESSAGE else f"{line[:MAX_MESSAGE]}…"
+
+
+def _is_for_want_of_memory(error: BaseException | None) -> bool:
+    """Whether that is behind an error; MLflow raises one of its own about it."""
+    while error is not None:
+        if isinstance(error, MemoryError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def open_store(place: Place, experiment: str, timeout_s: float, *, create: bool) -> tuple[Any, str]:

@@ -2,6 +2,7 @@
 
 from jevexp.core.identity import Source
 from jevexp.store import Manifest
+from jevexp.untrusted.addresses import redacted
 
 KIND = "jev.kind"
 RUN = "jev.run"
@@ -50,7 +51,7 @@ def tags(manifest: Manifest) -> dict[str, str]:
         "mlflow.source.type": "LOCAL",
         "mlflow.source.git.commit": manifest.software.git_commit,
     }
-    return {name: str(value) for name, value in found.items() if value is not None}
+    return {name: redacted(str(value)) for name, value in found.items() if value is not None}
 
 
 def observed(manifest: Manifest, field: str) -> str | None:

@@ -30,7 +30,7 @@ from jevexp.ledger import (
 )
 from jevexp.settings import EnvironmentVariable, FrozenSettings, check_ledger_url
 from jevexp.store.directory import LEDGER, MANIFEST, RunDirectory
-from jevexp.untrusted.addresses import check_database_address
+from jevexp.untrusted.addresses import check_database_address, redacted
 from jevexp.untrusted.console import printable_json
 
 # What a settlement says that a person made in place of a process that is gone.
@@ -142,7 +142,7 @@ def _show(arguments: argparse.Namespace, location: LedgerLocation) -> int:
     if (directory / MANIFEST).is_file():
         of_run = RunDirectory(directory).read_manifest().ledger
         if of_run.shared:
-            console.print(f"this is the run's part of {of_run.path}")
+            console.print(f"this is the run's part of {redacted(of_run.path)}")
     if arguments.open and statement.open:
         console.print(_table(statement.open))
     return 0
