@@ -147,6 +147,7 @@ ORIGINS: Mapping[str, Origin] = {
     "tracking.token_env": Origin.PLACE,
     "tracking.username_env": Origin.PLACE,
     "tracking.password_env": Origin.PLACE,
+    "tracking.allow_http": Origin.PLACE,
     "identity": Origin.MEASURED,
     # Whom the earlier run's owner trusted is for whoever resumes it to say.
     "group_access": Origin.PLACE,
