@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from jevexp.cli.export import main as export
-from jevexp.cli.ui import main as ui
+from jevexp.cli.verbs.export import main as export
+from jevexp.cli.verbs.ui import main as ui
 from jevexp.errors import InputError
 from jevexp.tracking import TrackingError
 from jevexp.tracking.conversation import conversation, environment_for
