@@ -20,7 +20,7 @@ def test_a_file_is_shown_with_a_ready_option(gguf: Path, workplace: Path) -> Non
     assert done.status == 0, done.err
     assert "file header" in done.out
     assert f"bytes: {gguf.stat().st_size}" in done.out
-    assert 'name: "tiny"' in done.out
+    assert '\nname: "tiny"\nalias: "tiny"\n' in done.out
     assert [path.name for path in workplace.iterdir()] == ["tiny.gguf"]
 
 

@@ -118,6 +118,8 @@ def test_it_says_what_it_is(tmp_path: Path) -> None:
         "null",
         "1e5",
         "ünïcödé 🙂",
+        "\x85",
+        "a\x85b",
         "\x00\x7f\x85\u2028\ufeff",
         r"C:\models\x",
     ],

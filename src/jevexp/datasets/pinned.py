@@ -45,8 +45,8 @@ def difference(path: Path, pin: PinnedFile) -> str | None:
     size = path.stat().st_size
     if size != pin.bytes:
         return f"expected {pin.bytes} bytes, found {size}"
-    found = sha256_of(path)
-    return None if found == pin.sha256 else f"expected sha256 {pin.sha256}, found {found}"
+    sha256 = sha256_of(path)
+    return None if sha256 == pin.sha256 else f"expected sha256 {pin.sha256}, found {sha256}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def fetch(
 ) -> Path:
     """The cached file, verified; downloaded where the cache has none or a damaged one.
 
-    Processes that start at once download once: the others wait and use the first one's file.
+    Of several processes one downloads, and the others wait and use its file.
 
     Raises:
         InputError: no such bytes are to be had, or the cache folder cannot be written.
@@ -129,7 +129,7 @@ def _download(
     pin: PinnedFile, url: str, path: Path, *, show: Console | None, limits: Limits
 ) -> None:
     with Folder.named(path.parent) as folder:
-        # Damaged bytes are not to be found there should no others be had.
+        # When the download fails, damaged bytes must not stay behind.
         with suppress(FileNotFoundError):
             folder.remove(path.name)
         # One name is enough, since the lock is held.
@@ -193,8 +193,8 @@ def download(
                 advance(len(chunk))
         if size < pin.bytes:
             raise _Refused(f"expected {pin.bytes} bytes, found {size}")
-        if (found := digest.hexdigest()) != pin.sha256:
-            raise _Refused(f"expected sha256 {pin.sha256}, found {found}")
+        if (sha256 := digest.hexdigest()) != pin.sha256:
+            raise _Refused(f"expected sha256 {pin.sha256}, found {sha256}")
     except (_Refused, httpx.HTTPError) as error:
         raise InputError(
             f"{url}: {_cause(error, limits)}; run `jevexp data pull` later, point dataset.path at "

@@ -135,13 +135,13 @@ def _load(dataset: Dataset, sources: Sequence[_Source]) -> LoadedDataset:
                 tasks=len(file.lines),
             )
         )
-    found = hash_of(canonical)
-    if dataset.dataset_hash not in (None, found):
-        raise InputError(f"dataset.dataset_hash: expected {dataset.dataset_hash}, found {found}")
+    whole = hash_of(canonical)
+    if dataset.dataset_hash not in (None, whole):
+        raise InputError(f"dataset.dataset_hash: expected {dataset.dataset_hash}, found {whole}")
     return LoadedDataset(
         name=dataset.name,
         tasks=Tasks(lines),
-        dataset_hash=found,
+        dataset_hash=whole,
         files=tuple(loaded),
         pin=_pin(dataset),
     )
@@ -222,9 +222,9 @@ def _local(dataset: Dataset) -> _Source:
     path = Path(given).expanduser()
     if dataset.sha256 is not None:
         with _readable(path):
-            found = sha256_of(path)
-        if found != dataset.sha256:
-            raise InputError(f"dataset.sha256: expected {dataset.sha256}, found {found} in {path}")
+            sha256 = sha256_of(path)
+        if sha256 != dataset.sha256:
+            raise InputError(f"dataset.sha256: expected {dataset.sha256}, found {sha256} in {path}")
     return _Source(given, path, sha256=dataset.sha256)
 
 
@@ -259,8 +259,8 @@ def _copies(dataset: Dataset, given: Path) -> list[Path]:
 
 def _prove(path: Path, pin: PinnedFile, way_out: str) -> None:
     with _readable(path):
-        if found := difference(path, pin):
-            raise InputError(f"{path}: not the pinned file: {found}; {way_out}")
+        if mismatch := difference(path, pin):
+            raise InputError(f"{path}: not the pinned file: {mismatch}; {way_out}")
 
 
 @contextmanager

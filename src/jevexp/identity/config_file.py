@@ -1,8 +1,9 @@
 """A ready option of the `model` group that declares everything that was observed."""
 
 import re
-from collections.abc import Iterator
 from typing import Any, get_args
+
+import yaml  # type: ignore[import-untyped]
 
 from jevexp.core.identity import Source
 from jevexp.identity.observed import Observed
@@ -22,31 +23,31 @@ def model_config(observed: Observed, name: str) -> str:
         observed: of a file or of a server.
         name: what the option is called, as `jevexp.settings.Name` allows it.
     """
-    return "\n".join(_lines(observed, name)) + "\n"
-
-
-def _lines(observed: Observed, name: str) -> Iterator[str]:
     title = observed.header.name if observed.header else None
-    yield f"# {_comment(title or observed.value('alias') or name)}"
-    yield "# What was observed, as a claim that is checked before every run. Set to null what does"
-    yield "# not belong to your claim, and fill in where the weights were published."
-    yield "defaults:"
-    yield "  - unclaimed"
-    yield f"name: {_text(name)}"
-    yield f"alias: {_text(_alias(observed, name))}"
-    yield "weights:"
-    yield from _file(observed, "weights", read_here=observed.header is not None)
-    yield "  repository: null"
-    yield "  revision: null"
-    yield "quantization:"
     ftype = _ftype(observed)
-    yield f"  label: {_scalar(ftype)}"
-    yield f"  ftype: {_scalar(ftype)}"
-    yield f"  tensor_types: {_scalar(observed.value('quantization.tensor_types'))}"
-    yield "chat_template:"
-    yield f"  sha256: {_scalar(observed.value('chat_template.sha256'))}"
-    yield from _further_files(observed)
-    yield from _serving(observed)
+    option = {
+        "defaults": ["unclaimed"],
+        "name": name,
+        "alias": _alias(observed, name),
+        "weights": _file(observed, "weights", read_here=observed.header is not None)
+        | {"repository": None, "revision": None},
+        "quantization": {
+            "label": ftype,
+            "ftype": ftype,
+            "tensor_types": observed.value("quantization.tensor_types"),
+        },
+        "chat_template": {"sha256": observed.value("chat_template.sha256")},
+        **_further_files(observed),
+        **_serving(observed),
+    }
+    text: str = yaml.dump(
+        _quoted(option), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1000
+    )
+    return (
+        f"# {_comment(title or observed.value('alias') or name)}\n"
+        "# What was observed, as a claim that is checked before every run. Set to null what does\n"
+        "# not belong to your claim, and fill in where the weights were published.\n"
+    ) + text
 
 
 def _alias(observed: Observed, name: str) -> str:
@@ -54,60 +55,66 @@ def _alias(observed: Observed, name: str) -> str:
     return observed.value("alias") or _EXTENSION.sub("", observed.value("weights.file") or name)
 
 
-def _file(observed: Observed, prefix: str, *, read_here: bool, indent: str = "  ") -> Iterator[str]:
+def _file(observed: Observed, prefix: str, *, read_here: bool) -> dict[str, Any]:
     """One file's claims; a server's path is of no use on another machine."""
-    yield f"{indent}file: {_scalar(observed.value(f'{prefix}.file'))}"
-    yield f"{indent}path: {_scalar(observed.value(f'{prefix}.path') if read_here else None)}"
-    yield f"{indent}sha256: {_scalar(observed.value(f'{prefix}.sha256'))}"
-    yield f"{indent}bytes: {_scalar(observed.value(f'{prefix}.bytes'))}"
+    return {
+        "file": observed.value(f"{prefix}.file"),
+        "path": observed.value(f"{prefix}.path") if read_here else None,
+        "sha256": observed.value(f"{prefix}.sha256"),
+        "bytes": observed.value(f"{prefix}.bytes"),
+    }
 
 
 def _ftype(observed: Observed) -> str | None:
     """The file type, unless it is only guessed."""
-    found = observed.values.get("quantization.ftype", ())
-    return next((v.value for v in found if v.source is not Source.SERVER_GUESS), None)
+    values = observed.values.get("quantization.ftype", ())
+    return next((v.value for v in values if v.source is not Source.SERVER_GUESS), None)
 
 
-def _further_files(observed: Observed) -> Iterator[str]:
+def _further_files(observed: Observed) -> dict[str, Any]:
     names = [
         field.removeprefix("files.").removesuffix(".sha256")
         for field in observed.values
         if field.startswith("files.") and field.endswith(".sha256")
     ]
-    if names:
-        yield "files:"
-    for name in names:
-        yield f"  {_text(name)}:"
-        yield from _file(observed, f"files.{name}", read_here=True, indent="    ")
+    files = {name: _file(observed, f"files.{name}", read_here=True) for name in names}
+    return {"files": files} if files else {}
 
 
-def _serving(observed: Observed) -> Iterator[str]:
+def _serving(observed: Observed) -> dict[str, Any]:
     context = observed.value("context")
-    yield f"context: {_scalar(context if context and context >= _LEAST_CONTEXT else None)}"
-    for name in ("cache_type_k", "cache_type_v"):
-        cache = observed.value(name)
-        yield f"{name}: {_scalar(cache if cache in get_args(CacheType) else None)}"
+    caches = {name: observed.value(name) for name in ("cache_type_k", "cache_type_v")}
+    return {
+        "context": context if context and context >= _LEAST_CONTEXT else None,
+        **{name: kind if kind in get_args(CacheType) else None for name, kind in caches.items()},
+    }
 
 
-def _scalar(value: Any) -> str:
-    if value is None:
-        return "null"
+def _quoted(value: Any) -> Any:
+    """The value with its texts in quotes, so that YAML and OmegaConf read them back as they are.
+
+    OmegaConf would look up what stands in ${...}; a backslash, itself doubled, prevents that. Its
+    own `to_yaml` leaves out quotes, and then a next line character (U+0085) comes back as another.
+    """
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{name}: {count}" for name, count in value.items()) + "}"
-    return _text(value) if isinstance(value, str) else str(value)
+        return {key: _quoted(part) for key, part in value.items()}
+    if isinstance(value, str):
+        return _Quoted(re.sub(r"(?<!\\)(\\*)\$\{", lambda match: match[1] * 2 + r"\${", value))
+    return value
 
 
-def _text(value: str) -> str:
-    """A quoted text that YAML, and then OmegaConf, reads back as it is."""
-    # OmegaConf would look up what stands in ${...}; a backslash, itself doubled, prevents that.
-    literal = re.sub(r"(?<!\\)(\\*)\$\{", lambda found: found[1] * 2 + r"\${", value)
-    return '"' + "".join(_escaped(character) for character in literal) + '"'
+class _Quoted(str):
+    """A text that is written in double quotes."""
 
 
-def _escaped(character: str) -> str:
-    if character in '"\\':
-        return f"\\{character}"
-    return character if character.isprintable() else f"\\U{ord(character):08x}"
+class _Dumper(yaml.SafeDumper):  # type: ignore[misc]  # has no types
+    """Writes those as well."""
+
+
+_Dumper.add_representer(
+    _Quoted,
+    lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"'),
+)
 
 
 def _comment(text: Any) -> str:

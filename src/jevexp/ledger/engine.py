@@ -146,8 +146,9 @@ class _Sqlite:
         # Somebody else's file may hold anything that SQLite can compute, and without end.
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_LINE_BYTES)
         connection.execute("PRAGMA trusted_schema=OFF")
-        if found := connection.execute(_NO_TABLE).fetchone():
-            raise LedgerError(f"{self._path}: not a ledger: holds {found[0]}, a {found[1]}")
+        if computed := connection.execute(_NO_TABLE).fetchone():
+            name, kind = computed
+            raise LedgerError(f"{self._path}: not a ledger: holds {name}, a {kind}")
         # A commit is on disk when it returns, with one fsync.
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
@@ -210,7 +211,8 @@ class _Postgres:
             "ORDER BY a.xact_start LIMIT 1"
         )
         with self.engine.connect() as connection:
-            found = connection.execute(query).first()
-        if found is None:
+            longest = connection.execute(query).first()
+        if longest is None:
             return "another process"
-        return f"{found[0] or 'a client'} from {found[1] or 'here'} (server process {found[2]})"
+        application, address, pid = longest
+        return f"{application or 'a client'} from {address or 'here'} (server process {pid})"

@@ -54,7 +54,7 @@ class LedgerFile:
         return self.path.exists()
 
     def check(self) -> None:
-        """Look whether the ledger could be used, and make nothing.
+        """Check that the ledger can be used, and make nothing.
 
         Raises:
             InputError: its locks cannot be trusted.
@@ -108,7 +108,7 @@ class LedgerDatabase:
         return path is None or path.exists()
 
     def check(self) -> None:
-        """Look whether the ledger could be used, and make nothing.
+        """Check that the ledger can be used, and make nothing.
 
         Raises:
             InputError: the password is missing, or SQLite's file has no locks to trust.
@@ -167,12 +167,12 @@ LedgerLocation = LedgerFile | LedgerDatabase
 
 def sqlite_path(url: str) -> Path | None:
     """The file of a SQLite address; None for any other."""
-    kind, found, path = url.partition(":///")
-    return Path(path) if found and kind.partition("+")[0] == "sqlite" else None
+    kind, separator, path = url.partition(":///")
+    return Path(path) if separator and kind.partition("+")[0] == "sqlite" else None
 
 
 def ledger_database(url: str, password_env: str | None) -> LedgerDatabase:
-    """The place of a configured address; a relative path of SQLite's becomes absolute."""
+    """The database at a configured address; a relative path of SQLite's becomes absolute."""
     path = sqlite_path(url)
     return LedgerDatabase(f"sqlite:///{path.absolute()}" if path else url, password_env)
 
@@ -211,7 +211,7 @@ def file_system(path: Path) -> str | None:
     innermost: tuple[int, str] | None = None
     for mount in mounts:
         point = Path(mount.mountpoint)
-        # Of two on one point the later one is seen.
+        # The later of two mounts on one point hides the other.
         depth = len(point.parts)
         if resolved.is_relative_to(point) and (innermost is None or depth >= innermost[0]):
             innermost = depth, mount.fstype

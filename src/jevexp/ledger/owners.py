@@ -115,7 +115,7 @@ def _machine() -> str:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot}/{Path('/proc/self/ns/pid').stat().st_ino}"
     except OSError:
-        # No Linux, or one without /proc: its name has to do.
+        # Without /proc only the host's name tells machines apart.
         return socket.gethostname()
 
 

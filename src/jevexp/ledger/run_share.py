@@ -71,17 +71,17 @@ class RunShare:
         self._came_to[reservation_id] = 0.0
 
     def begin(self, cap_usd: float, ts: float) -> None:
-        """The cap in force is known, in US dollars."""
+        """Note the cap in force, in US dollars."""
         if self._rows:
             self._rows.begin(cap_usd, ts)
 
     def reserved(self, row: Row) -> None:
-        """A reservation was made."""
+        """Note a reservation of this run."""
         self._came_to[row["reservation_id"]] = row["reserved_usd"]
         self._keep(row)
 
     def settled(self, row: Row) -> None:
-        """A reservation was settled; one of another run's is no business of this part."""
+        """Note a settlement; those of other runs' reservations are ignored."""
         if row["reservation_id"] in self._came_to:
             self._came_to[row["reservation_id"]] = row["charged_usd"]
             self._keep(row)
