@@ -69,6 +69,10 @@ def tasks(workplace: Path) -> Path:
         ([f"experiment={'x' * 10_000}"], "cannot be composed: File name too long"),
         (["-m", *LOCAL, "caps.limit=1,0"], "caps.limit: input should be greater than or equal"),
         (["--cfg", "job", "caps.limt=3"], "caps.limt: no such field; did you mean caps.limit?"),
+        (["--cfg", "job", "-m", *LOCAL], "--multirun and --cfg: give one of them; jevexp plan -m "),
+        (["--run", "-m", *LOCAL], "--run and --multirun: give one of them; "),
+        (["--info", "all", "--cfg", "job"], "--cfg and --info: give one of them; "),
+        (["-m", "--shell-completion", "install=bash"], "--multirun and --shell-completion: give "),
     ],
 )
 def test_a_mistake_is_one_line_with_exit_status_2(

@@ -180,8 +180,14 @@ def check_flags(arguments: Namespace) -> None:
     """Refuse Hydra's flags that take another configuration than the one that is checked.
 
     Raises:
-        InputError: one is given.
+        InputError: one is given, or two of those that exclude each other.
     """
+    modes = ("run", "multirun", "cfg", "info", "shell_completion")
+    given = [f"--{mode.replace('_', '-')}" for mode in modes if getattr(arguments, mode)]
+    if len(given) > 1:
+        raise InputError(
+            f"{' and '.join(given)}: give one of them; jevexp plan -m shows the runs of a sweep"
+        )
     if arguments.config_path is not None:
         raise InputError("--config-path: jevexp has its own; add a folder with --config-dir")
     if arguments.config_name not in (None, "config"):
