@@ -25,8 +25,14 @@ def test_the_picture_has_the_layers_of_the_contract_from_the_top() -> None:
     assert len(frames) == len(LAYERS)
 
 
-def test_the_picture_is_the_one_that_would_be_drawn_now() -> None:
-    assert draw_imports.draw(draw_imports.parts()) == PICTURE, "run: make architecture"
+def test_the_picture_says_what_would_be_drawn_now() -> None:
+    """The dots apart: a new import that the contract allows does not make the picture wrong."""
+    now = draw_imports.draw(draw_imports.parts())
+    assert _without_dots(PICTURE) == _without_dots(now), "run: make architecture"
+
+
+def _without_dots(picture: str) -> list[str]:
+    return [line for line in picture.splitlines() if " imports " not in line]
 
 
 def test_every_import_in_the_picture_points_down() -> None:
@@ -39,11 +45,9 @@ def test_every_import_in_the_picture_points_down() -> None:
 @pytest.mark.parametrize("name", PACKAGES)
 def test_the_map_says_of_a_package_what_its_docstring_says(name: str) -> None:
     sentence = draw_imports.sentence(name)
-    assert 20 < len(sentence) <= draw_imports.LINE, (
-        "too short to say something, or too long to draw"
-    )
+    assert 20 < len(sentence) <= draw_imports.LINE, "nothing said, or too long to be drawn"
     text = " ".join((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split())
-    assert f"`{name}`: {sentence}" in text
+    assert f"`{name}`: {sentence}" in text, "say it there as the docstring does"
 
 
 def test_the_page_has_a_row_for_each_layer_in_order() -> None:
