@@ -15,10 +15,10 @@ TRAP = "import pathlib\npathlib.Path('mark').touch()\n"
 REFUSED = [
     ("job.env_set.JEVEXP_X", "1", "hydra.job.env_set: would change the environment"),
     ("job.env_copy", "[HOME]", "hydra.job.env_"),
-    ("job.chdir", "true", "hydra.job.chdir: is not for setting"),
-    ("output_subdir", "../../there", "hydra.output_subdir: is not for setting"),
-    ("output_subdir", "${oc.env:PWD}", "hydra.output_subdir: is not for setting"),
-    ("help.template", "x", "hydra.help.template: is not for setting"),
+    ("job.chdir", "true", "hydra.job.chdir: cannot be set"),
+    ("output_subdir", "../../there", "hydra.output_subdir: cannot be set"),
+    ("output_subdir", "${oc.env:PWD}", "hydra.output_subdir: cannot be set"),
+    ("help.template", "x", "hydra.help.template: cannot be set"),
     ("callbacks.x._target_", "trap.hook", "hydra.callbacks: would run code"),
     ("job_logging.handlers.x.class", "trap.Hook", "hydra.job_logging: jevexp keeps a log"),
     ("hydra_logging.handlers.x.class", "trap.Hook", "hydra.hydra_logging: jevexp keeps a log"),
@@ -36,8 +36,8 @@ REFUSED = [
     ("sweep.subdir", "${oc.env:UPWARDS}", "hydra.sweep.subdir: .. leads upwards"),
     ("sweep.subdir", "${hydra.job.num}/../../x", "hydra.sweep.subdir: 0/../../x leads"),
     ("sweep.subdir", "${oc.env:PWD}", "hydra.sweep.subdir: "),
-    ("sweep.subdir", ".", "hydra.sweep.subdir: '.' is no folder right inside"),
-    ("sweep.subdir", "a/b", "hydra.sweep.subdir: 'a/b' is no folder right inside"),
+    ("sweep.subdir", ".", "hydra.sweep.subdir: '.' is not the name of a folder"),
+    ("sweep.subdir", "a/b", "hydra.sweep.subdir: 'a/b' is not the name of a folder"),
 ]
 
 
@@ -122,7 +122,7 @@ def test_a_configuration_file_may_name_a_folder_of_the_sweep() -> None:
         ("hydra/job_logging=nope", "hydra.job_logging: jevexp keeps a log of its own"),
         ("hydra/hydra_logging=default", "hydra.hydra_logging: jevexp keeps a log of its own"),
         ("hydra/callbacks=nope", "hydra.callbacks: would run code"),
-        ("hydra/env=nope", "hydra/env: is not for setting"),
+        ("hydra/env=nope", "hydra/env: cannot be set"),
         ("hydra/launcher=nope", "hydra/launcher=nope: no such option"),
         ("++hydra={job: {env_set: {A: b}}}", "hydra.job.env_set: would change"),
         ("++hydra.job={env_set: {A: b}}", "hydra.job: set its fields one by one"),
@@ -132,8 +132,8 @@ def test_a_configuration_file_may_name_a_folder_of_the_sweep() -> None:
         ("hydra.searchpath=[pkg://trap]", "hydra.searchpath: would take configuration"),
         ("hydra.searchpath=[file:///tmp]", "hydra.searchpath: would take configuration"),
         ("hydra.searchpath=['${oc.env:TARGET}']", "hydra.searchpath: would take configuration"),
-        ("hydra.overrides.hydra=[x]", "hydra.overrides.hydra: is not for setting"),
-        ("hydra.runtime.cwd=/tmp", "hydra.runtime.cwd: is not for setting"),
+        ("hydra.overrides.hydra=[x]", "hydra.overrides.hydra: cannot be set"),
+        ("hydra.runtime.cwd=/tmp", "hydra.runtime.cwd: cannot be set"),
     ],
 )
 def test_no_way_around_on_a_command_line(

@@ -106,8 +106,8 @@ def register_resolvers() -> None:
 
 
 def concurrency_suffix(concurrency: Any) -> str:
-    """How a directory's name ends when several requests were under way at once."""
-    # Not validated yet: whatever else it is has its own message later.
+    """The end of a directory's name: empty, or the number of requests that run at once."""
+    # The value is not validated yet; a wrong one gets its message later.
     return "" if concurrency == 1 else f"-c{concurrency}"
 
 
@@ -194,7 +194,7 @@ def check_flags(arguments: Namespace) -> None:
         raise InputError("--config-name: jevexp has its own; write an option of experiment")
     if arguments.experimental_rerun is not None:
         # A pickle, which runs what it likes when it is read.
-        raise InputError("--experimental-rerun: is not for use; resume=RUN goes on with a run")
+        raise InputError("--experimental-rerun: is refused; resume=RUN goes on with a run")
 
 
 def search_path(config_dir: str | None) -> str:
@@ -344,11 +344,11 @@ def _one_line() -> Iterator[None]:
         raise InputError(f"not YAML: {' '.join(str(error).split())}") from error
     except (HydraException, OmegaConfBaseException) as error:
         text = str(error)
-        if found := re.search(r"Could not (?:override|append to config\.) '?([\w.@/-]+)", text):
-            raise InputError(_refused_override(found[1], text)) from error
-        if found := re.search(r"Ambiguous value for argument '(.+?)'", text):
+        if match := re.search(r"Could not (?:override|append to config\.) '?([\w.@/-]+)", text):
+            raise InputError(_refused_override(match[1], text)) from error
+        if match := re.search(r"Ambiguous value for argument '(.+?)'", text):
             raise InputError(
-                f"{found[1]}: several values; sweep over them with -m, or write a list as [a,b]"
+                f"{match[1]}: several values; sweep over them with -m, or write a list as [a,b]"
             ) from error
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         raise InputError(": ".join(lines[:2]) or type(error).__name__) from error

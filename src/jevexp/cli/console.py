@@ -13,7 +13,7 @@ from jevexp.untrusted.console import SafeConsole, printable_json
 _PLAIN_WIDTH = 120
 
 
-class _Outlived:
+class _ReaderMayLeave:
     """Standard output, whatever it is at the time; once nobody reads it, silence."""
 
     def __getattr__(self, name: str) -> Any:
@@ -41,12 +41,9 @@ class _Outlived:
 
 
 def make_run_console() -> SafeConsole:
-    """A console on standard output whose reader may go: a night's run does not end with its pipe.
-
-    The same goes for a terminal that is closed.
-    """
+    """A console on standard output for a run, which goes on when its pipe or terminal is closed."""
     width = None if sys.stdout.isatty() else _PLAIN_WIDTH
-    return SafeConsole(width=width, soft_wrap=True, file=cast(IO[str], _Outlived()))
+    return SafeConsole(width=width, soft_wrap=True, file=cast(IO[str], _ReaderMayLeave()))
 
 
 def make_console(*, stderr: bool = False) -> SafeConsole:

@@ -39,7 +39,7 @@ def report_run_on_disk(console: Console, path: Path) -> int:
     """
     directory = RunDirectory(path)
     if not (path / MANIFEST).exists():
-        # It ended before its first manifest, or its directory is gone; the reason was printed.
+        # The run ended before its first manifest, or its directory is gone; the reason was printed.
         return 1
     return report_run(console, directory, directory.read_manifest(), directory.read_summary())
 
@@ -165,7 +165,7 @@ def _failures(directory: RunDirectory) -> list[str]:
 
 
 def _print_resume(console: Console, path: Path, configs: Sequence[dict[str, Any]]) -> None:
-    # Where a value fits on no command line, that command says which.
+    # Where a value fits on no command line, the short command names the field.
     command = resume_command(path, configs) or f"jevexp resume={shlex.quote(str(path))}"
     console.print(Text(f"go on with it: {command}"))
 

@@ -1,4 +1,4 @@
-"""What of Hydra's own node may be set: a few fields, each with its rule, and nothing else.
+"""The fields of Hydra's own node that may be set: a few, each with its rule.
 
 A configuration may come from somebody else. Of jevexp's fields only few name something that runs;
 Hydra's own node could import packages, run callbacks, write elsewhere and change the environment.
@@ -57,8 +57,8 @@ def hydra_fields(overrides: Sequence[Override]) -> set[str]:
     """The fields of Hydra's node that overrides set, without `hydra.` before them.
 
     Raises:
-        InputError: one may not be set, or not so. Asked before anything is composed, since a search
-            path in a package would be imported then.
+        InputError: a field may not be set, or not to this. It is called before anything is
+            composed, since composing would import a search path that names a package.
     """
     fields = set()
     for override in overrides:
@@ -123,15 +123,17 @@ def _is_below(field: str, names: Collection[str]) -> bool:
     return any(field == name or field.startswith(f"{name}.") for name in names)
 
 
-def _check_settable(field: str, said: str) -> None:
+def _check_settable(field: str, typed: str) -> None:
     if _is_below(field, _SETTABLE):
         return
     for name, reason in _REASONS.items():
         if _is_below(field, (name,)):
             raise InputError(f"hydra.{name}: {reason}")
     if any(name.startswith(f"{field}.") for name in _SETTABLE):
-        raise InputError(f"{said}: set its fields one by one")
-    raise InputError(f"{said}: is not for setting; of Hydra's own only {', '.join(_SETTABLE)} are")
+        raise InputError(f"{typed}: set its fields one by one")
+    raise InputError(
+        f"{typed}: cannot be set; of Hydra's own fields only {', '.join(_SETTABLE)} can"
+    )
 
 
 def _check_overrides(listed: Mapping[str, Sequence[str]], overrides: Sequence[str]) -> None:
@@ -150,7 +152,7 @@ def _check_directory(field: str, value: Any, *, anywhere: bool) -> None:
     """
     # An empty name is the folder itself, which exists; check_paths says so.
     if not isinstance(value, str) or not value.isprintable():
-        raise InputError(f"{field}: {value!r} is no directory's name")
+        raise InputError(f"{field}: {value!r} is not a directory's name")
     path = Path(value)
     if ".." in path.parts:
         raise InputError(f"{field}: {value} leads upwards; write the directory without '..'")
@@ -167,7 +169,7 @@ def _check_subdirectory(value: Any) -> None:
     _check_directory(field, value, anywhere=True)
     path = Path(value)
     if path.is_absolute() or len(path.parts) != 1:
-        raise InputError(f"{field}: {value!r} is no folder right inside of the sweep; give a name")
+        raise InputError(f"{field}: {value!r} is not the name of a folder right inside the sweep")
 
 
 def _check_verbose(value: Any) -> None:
@@ -184,7 +186,7 @@ def _check_plugin(plugin: str, node: Any, given: Given) -> None:
     sweep = Path(node.sweep.dir)
     fields = _flat(OmegaConf.to_container(node[plugin], resolve=True), plugin)
     if f"{plugin}._target_" not in fields:
-        raise InputError(f"hydra.{plugin}: is no plugin; choose one with hydra/{plugin}=NAME")
+        raise InputError(f"hydra.{plugin}: is not a plugin; choose one with hydra/{plugin}=NAME")
     for field, value in fields.items():
         *parents, name = field.split(".")
         if name == "_target_" and value not in known:

@@ -1,4 +1,4 @@
-"""What the terminal says about a run's identity, from its manifest."""
+"""A run's identity on the terminal: its verdict, its fields and what was observed."""
 
 from collections import Counter
 from collections.abc import Iterator

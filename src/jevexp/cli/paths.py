@@ -1,4 +1,4 @@
-"""Whether the paths of a command line may be written to."""
+"""A run's new directory and its ledger: checked, made, and removed after a refusal."""
 
 import shutil
 import sysconfig
@@ -31,7 +31,8 @@ def check_paths(directory: Path, settings: Settings) -> None:
             or directory.resolve() in ledger.resolve().parents
         ):
             raise InputError(
-                f"caps.ledger: {ledger} lies inside the new run; leave it null for that"
+                f"caps.ledger: {ledger} lies inside the new run; leave it null, and the run makes "
+                "a ledger of its own"
             )
 
 

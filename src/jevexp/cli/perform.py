@@ -1,4 +1,4 @@
-"""One run in this process: watched on the terminal, told to the tracker, reported at its end."""
+"""One run in this process: its progress, its tracking and its report at the end."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -67,8 +67,10 @@ class Tally:
         middle = self._latencies.total() / 2
         ranked = sorted(self._latencies.items())
         up_to = accumulate(count for _, count in ranked)
-        found = (bucket for (bucket, _), seen in zip(ranked, up_to, strict=True) if seen >= middle)
-        return math.exp(next(found) / _BUCKETS)
+        buckets = (
+            bucket for (bucket, _), seen in zip(ranked, up_to, strict=True) if seen >= middle
+        )
+        return math.exp(next(buckets) / _BUCKETS)
 
 
 def _bucket(seconds: float) -> int:

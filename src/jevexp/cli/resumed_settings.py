@@ -1,4 +1,4 @@
-"""The configuration of a resumed run: the earlier run's own, and what the person says to it."""
+"""The configuration of a resumed run: the earlier run's, with what the command line changes."""
 
 import re
 import shlex
@@ -41,7 +41,9 @@ class _Change:
 
     def among(self, value: Any) -> bool:
         """Whether it repeats a value. JSON tells 1 and true apart."""
-        return dumps(value, sort_keys=True) in [dumps(one, sort_keys=True) for one in self.values]
+        return dumps(value, sort_keys=True) in [
+            dumps(known, sort_keys=True) for known in self.values
+        ]
 
 
 def resumed_settings(
@@ -60,20 +62,20 @@ def resumed_settings(
             a person may name, and nobody repeated that.
     """
     parsed = parse_overrides(overrides)
-    hydra = [one.input_line or "" for one in parsed if _is_hydras(one)]
-    changes = [_change(one) for one in parsed if not _is_hydras(one)]
+    hydra = [override.input_line or "" for override in parsed if _is_hydras(override)]
+    changes = [_change(override) for override in parsed if not _is_hydras(override)]
     for change in changes:
         _check(change, configs)
     settings = []
     missing: set[str] = set()
     for config in configs:
-        fields, said = _changed(config, changes)
+        fields, repeated_fields = _changed(config, changes)
         settings.append(Settings.of(fields))
-        missing |= {name for name, _ in to_repeat(fields) if name not in said}
+        missing |= {name for name, _ in to_repeat(fields) if name not in repeated_fields}
     if missing:
         names = [name for name in FIELDS if name in missing]
-        # What was said and is not enough is said anew.
-        rest = [one.text for one in changes if one.name not in missing]
+        # The command repeats in full what was repeated in part.
+        rest = [change.text for change in changes if change.name not in missing]
         command = resume_command(path, configs, [*rest, *hydra], missing)
         raise InputError(
             f"resume: {path}: its configuration sets {', '.join(names)}, and a run may be somebody "
@@ -106,7 +108,7 @@ def resume_command(
     """
     named = dict.fromkeys(name for config in configs for name, _ in to_repeat(config))
     values = {
-        name: [field_of(one, name) for one in _with_place(name, configs)]
+        name: [field_of(config, name) for config in _with_field(name, configs)]
         for name in named
         if names is None or name in names
     }
@@ -119,7 +121,7 @@ def resume_command(
     if not all(_choice(values[name]).isascii() for name in values if name.endswith(_NAMES)):
         return None
     try:
-        changes = [_change(one) for one in parse_overrides(repeated)]
+        changes = [_change(override) for override in parse_overrides(repeated)]
     except InputError:
         return None
     exact = all(
@@ -139,16 +141,16 @@ def _check(change: _Change, configs: Sequence[Config]) -> None:
         if len(change.values) > 1:
             raise _no_change(change.text)
         return
-    origins = [_origin(name, one) for one in configs]
+    origins = [_origin(name, config) for config in configs]
     if all(origin in (None, Origin.MEASURED) for origin in origins):
         raise InputError(
             f"resume: {name}: a resumed run keeps what is measured; only caps, tracking, "
             "outputs, timeouts and places of servers and files may change; start a new run "
             "for the rest"
         )
-    if not any(_has(one, name) for one in configs):
+    if not any(_has(config, name) for config in configs):
         raise InputError(f"resume: {name}: the run's configuration has no such field")
-    repeats = any(change.among(field_of(one, name)) for one in _with_place(name, configs))
+    repeats = any(change.among(field_of(config, name)) for config in _with_field(name, configs))
     if len(change.values) > 1 and not repeats:
         raise _no_change(change.text)
     if Origin.CODE in origins and not repeats:
@@ -159,27 +161,27 @@ def _check(change: _Change, configs: Sequence[Config]) -> None:
 
 
 def _changed(config: Config, changes: Sequence[_Change]) -> tuple[dict[str, Any], set[str]]:
-    """A configuration with the changes in it, and the fields that a person said."""
+    """A configuration with the changes in it, and the fields that a person repeated."""
     fields = deepcopy(dict(config))
-    said: set[str] = set()
+    repeated_fields: set[str] = set()
     for change in changes:
         name = change.name
         if name in _GROUPS:
             # How many tasks there are is none of a cap's business here.
             kept = {"limit": field_of(fields, "caps.limit")} if name == "caps" else {}
             fields[name] = compose_group(name, str(change.values[0])) | kept
-            said |= {f"{name}.{field}" for field in fields[name]}
+            repeated_fields |= {f"{name}.{field}" for field in fields[name]}
             continue
         origin = _origin(name, fields)
         if origin in (None, Origin.MEASURED) or not _has(fields, name):
             # It is for another run of the sweep.
             continue
         if change.among(field_of(fields, name)):
-            said.add(name)
+            repeated_fields.add(name)
         elif origin is not Origin.CODE and len(change.values) == 1:
             _set(fields, name, change.values[0])
-            said.add(name)
-    return fields, said
+            repeated_fields.add(name)
+    return fields, repeated_fields
 
 
 def _is_hydras(override: Override) -> bool:
@@ -189,7 +191,9 @@ def _is_hydras(override: Override) -> bool:
 def _change(override: Override) -> _Change:
     name, text = override.key_or_group, override.input_line or ""
     if override.value_type is ValueType.SIMPLE_CHOICE_SWEEP:
-        choices = parse_overrides([f"{name}={one}" for one in override.sweep_string_iterator()])
+        choices = parse_overrides(
+            [f"{name}={choice}" for choice in override.sweep_string_iterator()]
+        )
         return _Change(name, tuple(map(_value, choices)), text)
     return _Change(name, (_value(override),), text)
 
@@ -214,12 +218,12 @@ def _origin(name: str, config: Config) -> Origin | None:
     return origin_of(name, str(field_of(config, "backend.kind")))
 
 
-def _with_place(name: str, configs: Sequence[Config]) -> list[Config]:
-    """The configurations in which a person says that field."""
+def _with_field(name: str, configs: Sequence[Config]) -> list[Config]:
+    """The configurations that hold the field, where it has to be repeated."""
     return [
-        one
-        for one in configs
-        if _has(one, name) and (origin := _origin(name, one)) is not None and origin.repeated
+        config
+        for config in configs
+        if _has(config, name) and (origin := _origin(name, config)) is not None and origin.repeated
     ]
 
 

@@ -1,8 +1,8 @@
-"""One run of a sweep in a process of its own, below the process that a launcher started.
+"""One run of a sweep in a process of its own, a child of the one that a launcher started.
 
-A launcher's worker that is killed takes others along: joblib gives up a whole sweep, and Ray starts
-the run again. So the worker only waits. What dies, for want of memory most likely, is the process
-below it, and that is one failed run with its evidence, like any other.
+When a launcher's worker is killed, joblib gives up the whole sweep, and Ray starts the run again.
+So the worker only waits for a child. When the child is killed, most likely for want of memory, one
+run has failed and its evidence is kept.
 """
 
 import json
@@ -35,7 +35,7 @@ def run_in_subprocess(settings: Settings, launch: Launch, *, number: int) -> Non
     Raises:
         Interrupted: a signal arrived and was passed on; the run ended in order.
     """
-    asked = {
+    job = {
         "parent": parent_to_name(),
         "settings": settings.resolved(),
         "directory": str(launch.directory),
@@ -43,7 +43,7 @@ def run_in_subprocess(settings: Settings, launch: Launch, *, number: int) -> Non
         "overrides": list(launch.overrides),
         "number": number,
     }
-    with _passing_on() as stops:
+    with _signals_passed_on() as stops:
         process = subprocess.Popen(
             python_module("jevexp.cli.run_in_subprocess"),
             stdin=subprocess.PIPE,
@@ -53,7 +53,7 @@ def run_in_subprocess(settings: Settings, launch: Launch, *, number: int) -> Non
         stops.process = process
         assert process.stdin is not None  # noqa: S101 - for the type checker
         with suppress(BrokenPipeError):
-            process.stdin.write(dumps(asked).encode() + b"\n")
+            process.stdin.write(dumps(job).encode() + b"\n")
             process.stdin.flush()
         status = process.wait()
         process.stdin.close()
@@ -81,10 +81,10 @@ class _Stops:
 
 
 @contextmanager
-def _passing_on() -> Iterator[_Stops]:
+def _signals_passed_on() -> Iterator[_Stops]:
     stops = _Stops()
     if threading.current_thread() is threading.main_thread():
-        stops.previous = {one: signal.signal(one, stops.receive) for one in _STOPS}
+        stops.previous = {signum: signal.signal(signum, stops.receive) for signum in _STOPS}
     try:
         yield stops
     finally:
@@ -95,18 +95,18 @@ def _passing_on() -> Iterator[_Stops]:
 def main() -> int:
     """Perform the run that standard input describes."""
     leave_safe_environment()
-    asked = json.loads(sys.stdin.buffer.readline())
+    job = json.loads(sys.stdin.buffer.readline())
     # A worker that is gone ends its run in order.
-    die_with(asked["parent"], signal.SIGTERM)
+    die_with(job["parent"], signal.SIGTERM)
     threading.Thread(target=_end_with_input, daemon=True).start()
-    settings = Settings.of(asked["settings"])
+    settings = Settings.of(job["settings"])
     launch = Launch(
-        directory=Path(asked["directory"]),
-        sweep=Path(asked["sweep"]) if asked["sweep"] else None,
-        overrides=tuple(asked["overrides"]),
+        directory=Path(job["directory"]),
+        sweep=Path(job["sweep"]) if job["sweep"] else None,
+        overrides=tuple(job["overrides"]),
     )
     try:
-        perform_member(settings, launch, number=asked["number"])
+        perform_member(settings, launch, number=job["number"])
     except Interrupted as signalled:
         return signalled.exit_status
     return 0

@@ -78,7 +78,7 @@ def comparison(
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("run")
     settings = differing_overrides([manifest for manifest, _ in runs])
-    varying = list(dict.fromkeys(field for one in settings for field in one))
+    varying = list(dict.fromkeys(field for overrides in settings for field in overrides))
     for field in varying:
         table.add_column(field, overflow="fold")
     for heading in ("valid", *_headings(), "identity", "status"):
@@ -106,7 +106,7 @@ def _number_of(manifest: Manifest, index: int) -> str:
 
 
 def _status(manifest: Manifest, *, killed: bool) -> Text:
-    """How a run ended; one whose process was killed could not say so itself."""
+    """How a run ended; a killed process leaves a manifest that says running."""
     if killed:
         return Text("killed", style="red")
     return Text(manifest.status.value, style=_STYLE.get(manifest.status, "red"))

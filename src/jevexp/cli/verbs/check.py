@@ -119,7 +119,7 @@ def _check_provider(
     for line in identity_lines(identity.report):
         report.console.print(line)
     for kind in Kind:
-        task = next((one for one in tasks if one.kind is kind), None)
+        task = next((task for task in tasks if task.kind is kind), None)
         if task is not None:
             decision = backend.decide(Request.of(task, settings.model.alias))
             _check_decision(task, decision, report)

@@ -36,15 +36,15 @@ def main(argv: Sequence[str]) -> int:
     arguments = _parser().parse_args(argv)
     if not arguments.outputs.is_dir():
         raise InputError(f"{arguments.outputs}: no such folder; run something, or give --outputs")
-    found, broken = _read(arguments.outputs)
-    chosen = [run for run in found if _matches(run.manifest, arguments)]
+    runs, unreadable = _read(arguments.outputs)
+    chosen = [run for run in runs if _matches(run.manifest, arguments)]
     console = make_console()
     if chosen:
         console.print(_table(arguments.outputs, chosen))
-    console.print(Text(f"{len(chosen)} of {len(found)} runs in {arguments.outputs}"))
-    for line in broken:
+    console.print(Text(f"{len(chosen)} of {len(runs)} runs in {arguments.outputs}"))
+    for line in unreadable:
         make_console(stderr=True).print(Text(f"not readable: {line}", style="red"))
-    return 1 if broken else 0
+    return 1 if unreadable else 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -68,14 +68,14 @@ def _parser() -> argparse.ArgumentParser:
 
 def _read(outputs: Path) -> tuple[list[Listed], list[str]]:
     """The runs, newest first, and why others cannot be read."""
-    runs, broken = [], []
+    runs, unreadable = [], []
     for directory in runs_below(outputs):
         try:
             runs.append(Listed(directory, directory.read_manifest(), directory.read_summary()))
         except InputError as error:
-            broken.append(str(error))
+            unreadable.append(str(error))
     runs.sort(key=lambda run: (run.manifest.started, str(run.directory.path)), reverse=True)
-    return runs, broken
+    return runs, unreadable
 
 
 def _matches(manifest: Manifest, arguments: argparse.Namespace) -> bool:

@@ -114,15 +114,15 @@ def _table(estimates: Sequence[Estimate]) -> Table:
         table.add_column(heading, overflow="fold")
     for heading in ("tasks", "requests", "reserves", "cap leaves", "downloads"):
         table.add_column(heading, justify="right")
-    for index, one in enumerate(estimates):
+    for index, run in enumerate(estimates):
         table.add_row(
             str(index),
-            Text(_choices(one.settings)),
-            str(one.tasks),
-            str(one.tasks),
-            f"${one.reservation_usd:.2f}",
-            f"${one.left_usd:.2f}",
-            str(one.to_download),
+            Text(_choices(run.settings)),
+            str(run.tasks),
+            str(run.tasks),
+            f"${run.reservation_usd:.2f}",
+            f"${run.left_usd:.2f}",
+            str(run.to_download),
         )
     return table
 
@@ -149,14 +149,14 @@ def _has_ledger(caps: Caps) -> bool:
 def _faults(estimates: Sequence[Estimate], *, shared: bool) -> list[str]:
     """Why runs cannot succeed; the runs of a sweep share one cap unless they name ledgers."""
     faults = [
-        f"run {index} reserves ${one.reservation_usd:.2f} and the cap leaves ${one.left_usd:.2f}; "
+        f"run {index} reserves ${run.reservation_usd:.2f} and the cap leaves ${run.left_usd:.2f}; "
         "raise caps.cap_usd, lower caps.reserve_usd or caps.limit"
-        for index, one in enumerate(estimates)
-        if one.impossible
+        for index, run in enumerate(estimates)
+        if run.impossible
     ]
-    certain = [one for one in estimates if one.certain and not _has_ledger(one.settings.caps)]
-    total = sum(one.reservation_usd for one in certain)
-    cap = min((one.left_usd for one in certain), default=0.0)
+    certain = [run for run in estimates if run.certain and not _has_ledger(run.settings.caps)]
+    total = sum(run.reservation_usd for run in certain)
+    cap = min((run.left_usd for run in certain), default=0.0)
     if shared and not faults and total > cap + 1e-9:
         faults.append(
             f"the sweep reserves ${total:.2f} and its cap is ${cap:.2f}; raise caps.cap_usd, "

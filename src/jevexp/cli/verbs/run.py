@@ -99,7 +99,7 @@ def _run_sweep(composition: Composition, arguments: Sequence[str]) -> int:
         # Between two runs, or while a launcher's other processes are at work.
         interrupted = Interrupted(signal.SIGINT)
     except (Exception, SystemExit) as error:  # noqa: BLE001  a plugin may raise anything
-        # That is no reason to lose the runs that it has started.
+        # The runs that it has started still count.
         console.print(Text(f"the launcher gave up: {type(error).__name__}", style="red"))
         wait_for_runs(composition.directory, len(composition.settings))
     status = report_sweep(console, composition.directory, len(composition.settings))
@@ -131,7 +131,7 @@ def _hand_to_hydra(arguments: Sequence[str]) -> None:
 
 
 def wait_for_runs(sweep: Path, planned: int) -> None:
-    """Wait until no run of a sweep is written any more, though nobody waits for them.
+    """Wait until no run of a sweep is written any more.
 
     A launcher raises what its first lost worker raises, while others may still be at work.
     """
@@ -148,7 +148,7 @@ def wait_for_runs(sweep: Path, planned: int) -> None:
 def job(config: DictConfig) -> None:
     """One run of a sweep, in whatever process Hydra's launcher starts it.
 
-    How the run ended stands in its directory, where the launching process reads it.
+    The launching process reads in the run's directory how it ended.
 
     Raises:
         Interrupted: a signal arrived; the one way to keep a sweep from going on.

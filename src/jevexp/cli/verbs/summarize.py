@@ -75,12 +75,12 @@ def _compare(console: Console, directory: RunDirectory, summary: Summary) -> int
     if stored is None:
         console.print(Text(f"no {SUMMARY} to compare with: the run ended without one"))
         return 1
-    found = list(differences(stored.plain(), summary.plain()))
-    if not found:
+    different = list(differences(stored.plain(), summary.plain()))
+    if not different:
         console.print(Text(f"the same as {SUMMARY}"))
         return 0
-    for line in found[:_MOST_SHOWN]:
+    for line in different[:_MOST_SHOWN]:
         console.print(Text(f"differs from {SUMMARY}: {line}", style="red"))
-    if len(found) > _MOST_SHOWN:
-        console.print(Text(f"and in {len(found) - _MOST_SHOWN} more places", style="red"))
+    if len(different) > _MOST_SHOWN:
+        console.print(Text(f"and in {len(different) - _MOST_SHOWN} more places", style="red"))
     return 1

@@ -135,7 +135,7 @@ def _names(names: tuple[str, ...]) -> str:
 def _verdict(report: Report) -> Text:
     line = Text(report.state.value, style=_STATE[report.state])
     if report.state is State.INCOMPLETE:
-        line.append_text(Text(f": {report.incomplete}; nothing that is there fails"))
+        line.append_text(Text(f": {report.incomplete}; no check failed"))
         return line
     failed = [check.name for check in report.checks if check.result is Result.FAIL]
     unchecked = [check.name for check in report.checks if check.result is Result.NOT_CHECKED]
