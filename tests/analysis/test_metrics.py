@@ -12,8 +12,8 @@ from jevexp.analysis.gate import Limits, judge
 from jevexp.analysis.metrics import METRICS, MeanOfTasks, with_verdicts
 from jevexp.analysis.report.page import ReportPaths, write_report
 from jevexp.analysis.runs import FinishedRun
-from jevexp.cli.comparison_note import comparison_note
 from jevexp.cli.main import main
+from jevexp.cli.sweep_comparison import comparison_note
 from jevexp.cli.verbs.gate import main as gate
 from jevexp.core.json import dumps
 from jevexp.harness import summarize

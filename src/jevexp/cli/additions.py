@@ -1,4 +1,4 @@
-"""What the statistics say about a run, for whoever keeps track of it."""
+"""What a tracker gets of a run beside its evidence: intervals, and the page with its plots."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -34,12 +34,12 @@ def additions(directory: RunDirectory, tasks: Sequence[Task] | None, *, report: 
         return run, describe(run, Options())
 
     def intervals() -> Intervals:
-        found = described()
-        return _intervals(found[1]) if found else {}
+        run_and_comparison = described()
+        return _intervals(run_and_comparison[1]) if run_and_comparison else {}
 
     def write(folder: Path) -> None:
-        if found := described():
-            run, comparison = found
+        if run_and_comparison := described():
+            run, comparison = run_and_comparison
             write_report(comparison, [run], ReportPaths(folder / PAGE))
 
     return Additions(intervals, write if report else None)
