@@ -95,3 +95,14 @@ def test_a_ledger_of_one_run_has_no_second_file(tmp_path: Path) -> None:
         ledger.reserve(0.25, {})
         assert ledger.owners() == {}
     assert [path.name for path in tmp_path.iterdir()] == ["ledger.jsonl"]
+
+
+def test_a_ledger_of_one_run_does_not_look_at_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def looked(*_: object) -> None:
+        raise AssertionError("psutil takes a while to import")
+
+    monkeypatch.setattr(LedgerOwner, "here", looked)
+    with FileLedger(tmp_path / "ledger.jsonl", 1.0) as ledger:
+        assert owner_id(ledger.reserve(0.25, {})) == owner_id(ledger.reserve(0.25, {}))

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
-from jevexp.ledger.owners import LedgerOwner, owner_id
+from jevexp.ledger.owners import LedgerOwner, new_owner_id, new_reservation_id, owner_id
 from jevexp.ledger.run_share import OwnRows, RunShare
 from jevexp.ledger.state import (
     CapReached,
@@ -54,7 +54,8 @@ class Ledger(ABC):
     ) -> None:
         self._own_cap = amount(cap_usd)
         self._now = now
-        self._owner = LedgerOwner.here(own_rows.path.parent if own_rows else None)
+        self._run = own_rows.path.parent if own_rows else None
+        self._owner_id = new_owner_id()
         self._own = RunShare(own_rows)
         self._late: list[Row] = []
         self._late_turn = threading.Lock()
@@ -83,7 +84,7 @@ class Ledger(ABC):
             LedgerUnavailable: nobody can say now whether it is set aside; nothing may be sent.
             LedgerError: not a finite, non-negative amount, or the ledger is damaged.
         """
-        row = reserve_row(self._owner.reservation_id(), amount(amount_usd), self._now(), meta)
+        row = reserve_row(new_reservation_id(self._owner_id), amount(amount_usd), self._now(), meta)
         self._deliver()
         try:
             self._write_reservation(row)
@@ -176,6 +177,10 @@ class Ledger(ABC):
     @abstractmethod
     def _close(self) -> None:
         """Let go of where the rows are kept; harmless when it is done already."""
+
+    def _owner(self) -> LedgerOwner:
+        """Describe the process that uses the ledger; importing psutil for it takes about 20 ms."""
+        return LedgerOwner.here(self._run, self._owner_id)
 
     def _deliver(self) -> None:
         """Write the settlements that could not be written when they were made."""

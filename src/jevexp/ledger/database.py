@@ -135,10 +135,10 @@ class DatabaseLedger(Ledger):
     def _create(self, connection: Connection) -> None:
         self._database.lock_schema(connection)
         create_tables(connection)
-        known = select(sessions.c.id).where(sessions.c.id == self._owner.id)
+        known = select(sessions.c.id).where(sessions.c.id == self._owner_id)
         if connection.execute(known).first() is None:
-            fields = dumps(self._owner.fields())
-            connection.execute(insert(sessions).values(id=self._owner.id, fields=fields))
+            fields = dumps(self._owner().fields())
+            connection.execute(insert(sessions).values(id=self._owner_id, fields=fields))
         self._known_cap = _read_totals(connection).cap_usd
 
     def _look(self, connection: Connection) -> None:

@@ -83,7 +83,7 @@ class FileLedger(Ledger):
         try:
             with self._locked():
                 if own_rows:
-                    _keep_owner(path, self._owner)
+                    _keep_owner(path, self._owner())
         except LedgerError:
             self.close()
             raise

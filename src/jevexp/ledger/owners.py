@@ -42,11 +42,11 @@ class LedgerOwner:
     started: str | None
 
     @classmethod
-    def here(cls, run: Path | None) -> Self:
-        """A new use of a ledger by this process."""
+    def here(cls, run: Path | None, owner_id: str | None = None) -> Self:
+        """A use of a ledger by this process, under a new id where none is given."""
         pid = os.getpid()
         return cls(
-            id=uuid.uuid4().hex[:_ID_LENGTH],
+            id=owner_id or new_owner_id(),
             run=str(run.absolute()) if run else None,
             host=socket.gethostname(),
             pid=pid,
@@ -76,10 +76,6 @@ class LedgerOwner:
         """The owner as plain JSON."""
         return asdict(self)
 
-    def reservation_id(self) -> str:
-        """A new id, 32 hexadecimal digits like the pinned harness's."""
-        return self.id + uuid.uuid4().hex[_ID_LENGTH:]
-
     @property
     def alive(self) -> bool | None:
         """Whether the process still lives; None where that cannot be seen from here."""
@@ -89,6 +85,16 @@ class LedgerOwner:
         if not alive or started is None or self.started is None:
             return alive
         return _same_start(started, self.started)
+
+
+def new_owner_id() -> str:
+    """What the ids of reservations will begin with."""
+    return uuid.uuid4().hex[:_ID_LENGTH]
+
+
+def new_reservation_id(owner_id: str) -> str:
+    """A new id, 32 hexadecimal digits like the pinned harness's."""
+    return owner_id + uuid.uuid4().hex[_ID_LENGTH:]
 
 
 def owner_id(reservation_id: str) -> str:
