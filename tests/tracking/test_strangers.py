@@ -326,3 +326,50 @@ def test_a_run_with_something_else_than_files_is_not_logged(kind: str, tmp_path:
 
     with pytest.raises(TrackingError, match=r"raw/odd (is a|has a second name)"):
         MlflowTracker(tracking(raw_evidence=True), tmp_path).log(run)
+
+
+@pytest.mark.parametrize("suffix", ["-journal", "-wal"])
+def test_a_change_that_somebody_left_is_not_put_into_a_new_database(
+    suffix: str, tmp_path: Path
+) -> None:
+    left = tmp_path / f"mlflow.db{suffix}"
+    left.write_bytes(b"anything")
+
+    with pytest.raises(TrackingError, match=f"mlflow.db{suffix}: is left of another database"):
+        MlflowTracker(tracking(), tmp_path).log(make_run(tmp_path / "run", TASKS))
+
+    assert not (tmp_path / "mlflow.db").exists()
+
+
+@pytest.mark.parametrize("name", ["../../escaped", "/tmp/escaped", "..", ".", "", "a/b", "a\nb"])
+def test_a_name_in_the_store_leads_to_no_other_folder(name: str, tmp_path: Path) -> None:
+    tracker = MlflowTracker(tracking(), tmp_path / "outputs")
+    directory = make_run(tmp_path / "run", TASKS)
+    run_id = tracker.log(directory).run_id
+    shutil.rmtree(directory.path)
+    with closing(sqlite3.connect(tmp_path / "outputs" / "mlflow.db")) as connection:
+        connection.execute("UPDATE tags SET value = ? WHERE key = 'jev.run'", (name,))
+        connection.commit()
+
+    found = MlflowTracker(tracking(), tmp_path / "outputs").fetch(run_id, tmp_path / "copies")
+
+    assert found.path == tmp_path / "copies" / run_id / "run"
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_a_lock_that_somebody_put_there_is_neither_followed_nor_waited_for(
+    kind: str, tmp_path: Path
+) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    lock = tmp_path / "outputs" / "mlflow.db.lock"
+    lock.parent.mkdir()
+    if kind == "link":
+        lock.symlink_to(victim)
+    else:
+        os.mkfifo(lock)
+
+    with pytest.raises(TrackingError, match=r"mlflow\.db\.lock: is a (link|pipe)"):
+        MlflowTracker(tracking(), tmp_path / "outputs").log(make_run(tmp_path / "run", TASKS))
+
+    assert victim.read_text() == "mine"

@@ -128,8 +128,15 @@ def make_own(database: Path) -> None:
     """Make an empty database that is known to be this user's from the moment it is there.
 
     Raises:
-        TrackingError: it cannot be made, or not be remembered.
+        TrackingError: it cannot be made, or not be remembered; or what SQLite would take for an
+            unfinished change of it is there, and could put anything into it.
     """
+    for name in (f"{database.name}{suffix}" for suffix in ("-journal", "-wal", "-shm")):
+        if os.path.lexists(database.with_name(name)):
+            raise TrackingError(
+                f"{database.with_name(name)}: is left of another database, which is not there; "
+                "move it away"
+            )
     with closing(sqlite3.connect(":memory:")) as memory:
         # A random number, so that no other file that takes its place is mistaken for it.
         memory.execute(f"PRAGMA application_id = {secrets.randbelow(2**31 - 1) + 1}")

@@ -211,6 +211,9 @@ def _client(place: Place) -> Any:
     from mlflow import MlflowClient
     from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
 
+    # A run's files are sent one after the other.
+    last: dict[str, Any] = {}
+
     class Client(MlflowClient):  # type: ignore[misc]  # it has no types
         """MLflow would go wherever a run's entry says, with the login of the environment."""
 
@@ -231,10 +234,13 @@ def _client(place: Place) -> Any:
             return self._files(run_id).download_artifacts(path, dst_path)
 
         def _files(self, run_id: str) -> Any:
-            location = self.get_run(run_id).info.artifact_uri
-            _check_location(place, location, f"run {run_id}")
-            # Made from what was checked: asked again, a server could say something else.
-            return get_artifact_repository(location, tracking_uri=place.uri)
+            if last.get("run") != run_id:
+                location = self.get_run(run_id).info.artifact_uri
+                _check_location(place, location, f"run {run_id}")
+                # Made from what was checked: asked again, a server could say something else.
+                files = get_artifact_repository(location, tracking_uri=place.uri)
+                last.update(run=run_id, files=files)
+            return last["files"]
 
     return Client(tracking_uri=place.uri)
 
