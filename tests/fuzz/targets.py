@@ -34,7 +34,7 @@ from jevexp.identity import model_config, observe
 from jevexp.ledger import FileLedger, LedgerError
 from jevexp.store import RunDirectory
 from jevexp.tracking import content
-from jevexp.tracking.additions import NOTHING
+from jevexp.tracking.protocol import NOTHING
 from jevexp.untrusted.console import is_printable
 from tests.fuzz.mutations import NASTY, spoiled_bytes, spoiled_json, text, value
 from tests.identity import gguf_bytes

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jevexp.store import Manifest
-from jevexp.tracking.additions import no_intervals
-from jevexp.tracking.markdown import code, plain
-from jevexp.tracking.note import note
+from jevexp.tracking.note import code, note, plain
+from jevexp.tracking.protocol import no_intervals
 from jevexp.untrusted.console import is_printable
 from tests.support.runs import make_run, manifest, noul_tasks
 

@@ -7,7 +7,7 @@ import pytest
 
 from jevexp.core.record import Record
 from jevexp.core.task import Task
-from jevexp.tracking.table import met, per_task
+from jevexp.tracking.traces import met, per_task
 from tests.support.runs import failure, noul_tasks, record, wrong
 
 

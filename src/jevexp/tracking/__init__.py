@@ -3,10 +3,18 @@
 from pathlib import Path
 
 from jevexp.settings import Tracking
-from jevexp.tracking.additions import NOTHING, Additions, Intervals, SweepComparison
 from jevexp.tracking.links import Links
-from jevexp.tracking.none import NoTracker
-from jevexp.tracking.protocol import Change, TrackedRun, Tracker, TrackingError
+from jevexp.tracking.protocol import (
+    NOTHING,
+    Additions,
+    Change,
+    Intervals,
+    NoTracker,
+    SweepComparison,
+    TrackedRun,
+    Tracker,
+    TrackingError,
+)
 from jevexp.tracking.tracker import MlflowTracker
 
 __all__ = [

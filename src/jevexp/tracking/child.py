@@ -30,12 +30,10 @@ from typing import Any
 from jevexp.core.json import dumps
 from jevexp.settings import Tracking
 from jevexp.store import RunDirectory
-from jevexp.tracking.additions import SweepComparison
 from jevexp.tracking.content import Content, DatasetInput
-from jevexp.tracking.conversation import conversation, environment_for
-from jevexp.tracking.login import PASSWORD, TOKEN, USERNAME
+from jevexp.tracking.conversation import PASSWORD, TOKEN, USERNAME, conversation, environment_for
 from jevexp.tracking.place import Place
-from jevexp.tracking.protocol import Change, TrackedRun, TrackingError
+from jevexp.tracking.protocol import Change, SweepComparison, TrackedRun, TrackingError
 from jevexp.tracking.store import MlflowStore
 from jevexp.tracking.traces import Trace
 from jevexp.untrusted.python import python_module

@@ -6,11 +6,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from jevexp.tracking.additions import SweepComparison
 from jevexp.tracking.content import dataset_input, evidence_sha256
-from jevexp.tracking.protocol import Change, TrackedRun
+from jevexp.tracking.labels import DATASET_HASH, EVIDENCE, KIND, NOTE, RUN, SWEEP
+from jevexp.tracking.protocol import Change, SweepComparison, TrackedRun
 from jevexp.tracking.reading import quoted, tracked
-from jevexp.tracking.tags import DATASET_HASH, EVIDENCE, KIND, NOTE, RUN, SWEEP
 from jevexp.tracking.writing import log_dataset
 
 COMPARISON = "comparison"

@@ -15,13 +15,10 @@ from jevexp.settings import Tracking
 from jevexp.store import Manifest, RunDirectory, RunStatus
 from jevexp.store.checksums import CHECKSUMS
 from jevexp.store.directory import LEDGER, LOG, MANIFEST, RESULTS, SUMMARY
-from jevexp.tracking.additions import Additions, WriteFiles
-from jevexp.tracking.metrics import metrics
+from jevexp.tracking.labels import PATH, metrics, params, tags
 from jevexp.tracking.note import note
-from jevexp.tracking.params import params
-from jevexp.tracking.table import per_task
-from jevexp.tracking.tags import PATH, tags
-from jevexp.tracking.traces import Trace, traces
+from jevexp.tracking.protocol import Additions, WriteFiles
+from jevexp.tracking.traces import Trace, per_task, traces
 from jevexp.untrusted.addresses import redacted
 from jevexp.untrusted.files import KINDS, opened
 

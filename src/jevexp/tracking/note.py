@@ -1,12 +1,13 @@
 """A run's description in Markdown: what ran, how it went, where its evidence is."""
 
+import re
 from collections.abc import Iterator
 
 from jevexp.core.summary import Summary
 from jevexp.store import Manifest, RunDirectory
-from jevexp.tracking.additions import Intervals
-from jevexp.tracking.markdown import code, plain
-from jevexp.tracking.tags import observed
+from jevexp.tracking.labels import observed
+from jevexp.tracking.protocol import Intervals
+from jevexp.untrusted.console import printable
 
 
 def note(
@@ -91,3 +92,26 @@ def _reason(manifest: Manifest) -> str | None:
 def _load(manifest: Manifest) -> str:
     several = manifest.concurrency > 1
     return f", with {manifest.concurrency} requests at once" if several else ""
+
+
+# Everything that Markdown or HTML gives a meaning, also at a line's beginning. Without
+# its colon an address becomes no link by itself.
+_MEANS = re.compile(r"([\\`*_{}\[\]()<>#+!|~$&^=:@-])")
+
+
+_ALIKE = {
+    ord("`"): "\N{MODIFIER LETTER GRAVE ACCENT}",
+    ord("|"): "\N{FULLWIDTH VERTICAL LINE}",
+    ord("<"): "\N{FULLWIDTH LESS-THAN SIGN}",
+}
+
+
+def plain(text: str) -> str:
+    """`text` on one line, every character of it shown as it is."""
+    return _MEANS.sub(lambda found: f"&#{ord(found[0])};", printable(text))
+
+
+def code(text: str) -> str:
+    """`text` in a code span, from which no character gets out; for tables as well."""
+    # A code span has no escapes: what could end it, or a table's cell, gives way to its double.
+    return f"`{printable(text).translate(_ALIKE)}`"

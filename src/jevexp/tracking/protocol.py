@@ -1,6 +1,6 @@
 """What the rest of jevexp knows about tracking."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -8,8 +8,54 @@ from typing import Protocol
 
 from jevexp.core.task import Task
 from jevexp.store import RunDirectory
-from jevexp.tracking.additions import NOTHING, Additions, SweepComparison
 from jevexp.tracking.links import Links
+
+# Low and high at 95 %, by the summary's name of a metric.
+Intervals = Mapping[str, tuple[float, float]]
+WriteFiles = Callable[[Path], None]
+
+
+def no_intervals() -> Intervals:
+    """Nothing is known about how sure the numbers are."""
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Additions:
+    """What is logged with a run beside its evidence; nothing is computed that is there already.
+
+    Attributes:
+        intervals: computes the intervals of the headline numbers.
+        report: writes report.html and its plots into a folder, or nothing where there is nothing
+            to say; None for no report.
+    """
+
+    intervals: Callable[[], Intervals] = no_intervals
+    report: WriteFiles | None = None
+
+
+NOTHING = Additions()
+
+
+@dataclass(frozen=True, slots=True)
+class SweepComparison:
+    """A sweep's runs held against each other, to be logged as a run of its own.
+
+    Attributes:
+        sweep: the name of the sweep's directory.
+        name: what people see in lists.
+        runs: the directories that were compared.
+        names: makes names that tell the sweep's runs apart, by their ids in the tracker.
+        note: makes the description in Markdown.
+        report: writes the report, its plots and its data into a folder.
+    """
+
+    sweep: str
+    name: str
+    runs: Sequence[RunDirectory]
+    names: Callable[[], Mapping[str, str]]
+    note: Callable[[], str]
+    report: WriteFiles
 
 
 class TrackingError(Exception):
@@ -149,3 +195,49 @@ class Tracker(Protocol):
         Returns:
             None for no runs, or where nothing is tracked.
         """
+
+
+class NoTracker:
+    """Tracks nothing."""
+
+    def log(
+        self,
+        directory: RunDirectory,
+        tasks: Sequence[Task] | None = None,
+        additions: Additions = NOTHING,
+    ) -> None:
+        """Do nothing."""
+
+    def log_comparison(self, comparison: SweepComparison) -> None:
+        """Do nothing."""
+
+    def runs(self, sweep: str | None = None) -> list[TrackedRun]:  # noqa: ARG002  the protocol's
+        """No runs."""
+        return []
+
+    def comparisons(self, runs: Sequence[TrackedRun]) -> list[TrackedRun]:  # noqa: ARG002
+        """None."""
+        return []
+
+    def select(self, where: str) -> list[TrackedRun]:  # noqa: ARG002  the protocol's
+        """No runs."""
+        return []
+
+    def fetch(self, run_id: str, into: Path) -> RunDirectory:  # noqa: ARG002  the protocol's
+        """Refuse: nothing was ever logged."""
+        raise TrackingError(f"run {run_id}: nothing is tracked (tracking.kind is none)")
+
+    def check_own(self) -> None:
+        """Nothing to refuse."""
+
+    def check(self) -> str:
+        """Nothing to check."""
+        return "none"
+
+    def links(
+        self,
+        runs: Sequence[TrackedRun],
+        base: str | None = None,
+        comparisons: Sequence[TrackedRun] = (),
+    ) -> Links | None:
+        """Nothing to look at."""

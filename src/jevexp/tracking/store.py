@@ -10,15 +10,12 @@ from urllib.request import url2pathname
 
 from jevexp.settings import Tracking
 from jevexp.store import RunDirectory
-from jevexp.tracking.additions import SweepComparison
 from jevexp.tracking.comparison_writing import find_comparison, write_comparison
 from jevexp.tracking.content import Content
-from jevexp.tracking.conversation import conversation
-from jevexp.tracking.fetching import fetch
-from jevexp.tracking.login import secrets
+from jevexp.tracking.conversation import conversation, secrets
 from jevexp.tracking.place import ARTIFACTS, Place, make_own
-from jevexp.tracking.protocol import TrackedRun, TrackingError
-from jevexp.tracking.reading import find_runs, select_runs
+from jevexp.tracking.protocol import SweepComparison, TrackedRun, TrackingError
+from jevexp.tracking.reading import fetch, find_runs, select_runs
 from jevexp.tracking.writing import write
 from jevexp.untrusted.addresses import redacted
 from jevexp.untrusted.console import printable

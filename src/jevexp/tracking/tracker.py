@@ -1,9 +1,11 @@
 """The tracker that writes to MLflow."""
 
 import fcntl
+import os
 import shlex
+import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from jevexp.core.task import Task
@@ -11,15 +13,13 @@ from jevexp.errors import InputError
 from jevexp.settings import Tracking
 from jevexp.store import RunDirectory
 from jevexp.store.directory import MANIFEST
-from jevexp.tracking.additions import NOTHING, Additions, SweepComparison
-from jevexp.tracking.check import check_place
 from jevexp.tracking.child import ChildStore
 from jevexp.tracking.content import Content, read
+from jevexp.tracking.conversation import login
 from jevexp.tracking.links import DEFAULT_PORT, Links, make_links
-from jevexp.tracking.login import login
 from jevexp.tracking.place import Place, adopt
-from jevexp.tracking.protocol import TrackedRun, TrackingError
-from jevexp.tracking.store import MlflowStore
+from jevexp.tracking.protocol import NOTHING, Additions, SweepComparison, TrackedRun, TrackingError
+from jevexp.tracking.store import MlflowStore, ask_health
 from jevexp.untrusted.files import open_file
 from jevexp.untrusted.locks import holder
 
@@ -177,3 +177,43 @@ def _only_logger_of(directory: RunDirectory) -> Iterator[None]:
                 f"{directory.path}: {holder(directory.path / MANIFEST)} is logging it"
             ) from error
         yield
+
+
+def check_place(place: Place, timeout_s: float) -> str:
+    """What a person is told about the place when all is well.
+
+    MLflow itself is not asked: it would create or migrate a database.
+
+    Raises:
+        TrackingError: a run could not be logged there.
+    """
+    if place.served:
+        ask_health(place.uri, timeout_s)
+        return f"{place.uri} answers"
+    place.check_own()
+    if place.database is None:
+        return f"{place.uri} is asked by the first run"
+    if place.database.exists():
+        _check_database(place.database)
+        return str(place.database)
+    _check_writable(_existing(place.database.parent))
+    return f"{place.database} is made by the first run"
+
+
+def _check_database(path: Path) -> None:
+    _check_writable(path)
+    _check_writable(path.parent)
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
+            connection.execute("SELECT experiment_id FROM experiments LIMIT 1")
+    except sqlite3.Error as error:
+        raise TrackingError(f"{path}: not MLflow's database: {error}") from error
+
+
+def _check_writable(path: Path) -> None:
+    if not os.access(path, os.W_OK):
+        raise TrackingError(f"{path}: cannot be written")
+
+
+def _existing(path: Path) -> Path:
+    return path if path.exists() else _existing(path.parent)

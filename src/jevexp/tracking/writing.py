@@ -1,17 +1,17 @@
 """Writes one run's content, in batches: call by call it takes fifteen times as long."""
 
 import json
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeVar
 
 from jevexp.core.json import dumps
-from jevexp.tracking.additions import WriteFiles
-from jevexp.tracking.batches import batches
 from jevexp.tracking.content import Content, DatasetInput
-from jevexp.tracking.protocol import Change, TrackedRun
-from jevexp.tracking.tags import EVIDENCE, NOTE, REPORT, RUN, SWEEP, TRACES
-from jevexp.tracking.trace_writing import write_traces
+from jevexp.tracking.labels import EVIDENCE, NOTE, REPORT, RUN, SWEEP, TRACES
+from jevexp.tracking.protocol import Change, TrackedRun, WriteFiles
+from jevexp.tracking.traces import Trace
 from jevexp.untrusted.writing import write_new
 
 _TRIES = 5
@@ -155,3 +155,101 @@ def _log_artifacts(client: Any, run_id: str, content: Content) -> None:
         table = Path(folder) / Path(TABLE).name
         write_new(table, dumps(content.table).encode())
         client.log_artifact(run_id, str(table), str(Path(TABLE).parent))
+
+
+T = TypeVar("T")
+
+
+def batches(values: Iterable[T], size: int) -> Iterator[list[T]]:
+    """The values in lists of at most `size`, read as they are needed."""
+    remaining = iter(values)
+    while batch := list(islice(remaining, size)):
+        yield batch
+
+
+_TRACES_A_BATCH = 100
+# What MLflow keeps for its lists; the whole text is in the trace.
+PREVIEW = 1000
+SOURCE = "jevexp"
+
+
+def write_traces(client: Any, experiment_id: str, run_id: str, traces: Iterable[Trace]) -> int:
+    """Write a run's traces; those that are there already stay one each.
+
+    Returns:
+        How many the run has.
+    """
+    from mlflow.tracing.client import TracingClient
+
+    tracing = TracingClient(client.tracking_uri)
+    count = 0
+    for batch in batches(traces, _TRACES_A_BATCH):
+        for trace in batch:
+            tracing.start_trace(_info(trace, experiment_id, run_id))
+        tracing.log_spans(experiment_id, [_span(trace, run_id) for trace in batch])
+        count += len(batch)
+    return count
+
+
+def _info(trace: Trace, experiment_id: str, run_id: str) -> Any:
+    from mlflow.entities import TraceInfo, TraceLocation, TraceState
+
+    trace_id = _trace_id(trace, run_id)
+    return TraceInfo(
+        trace_id=trace_id,
+        trace_location=TraceLocation.from_experiment_id(experiment_id),
+        request_time=trace.start_ns // 1_000_000,
+        execution_duration=(trace.end_ns - trace.start_ns) // 1_000_000,
+        state=TraceState.OK if trace.ok else TraceState.ERROR,
+        request_preview=dumps(trace.inputs)[:PREVIEW],
+        response_preview=dumps(trace.outputs)[:PREVIEW],
+        # By which MLflow knows whose trace it is, and that its spans are read the newest way.
+        trace_metadata={"mlflow.sourceRun": run_id, "mlflow.trace_schema.version": "3"},
+        tags={"mlflow.traceName": trace.task_id, "jev.family": trace.family},
+        assessments=_assessments(trace, trace_id),
+    )
+
+
+def _assessments(trace: Trace, trace_id: str) -> list[Any]:
+    from mlflow.entities import AssessmentSource, Expectation, Feedback
+
+    source = AssessmentSource("CODE", SOURCE)
+    made: list[Any] = [
+        Feedback(name=name, value=value, source=source, trace_id=trace_id)
+        for name, value in trace.assessments.items()
+    ]
+    if trace.expected is not None:
+        expected = Expectation("expected", trace.expected, source=source, trace_id=trace_id)
+        made.append(expected)
+    for assessment in made:
+        # Given by us, so that writing it again does not make it twice.
+        assessment.assessment_id = f"a-{trace_id.removeprefix('tr-')}-{assessment.name}"
+    return made
+
+
+def _span(trace: Trace, run_id: str) -> Any:
+    from mlflow.entities import Span
+    from opentelemetry.sdk.trace import ReadableSpan
+    from opentelemetry.trace import SpanContext, Status, StatusCode
+
+    digest = trace.digest(run_id)
+    attributes = {
+        "mlflow.traceRequestId": _trace_id(trace, run_id),
+        "mlflow.spanType": "LLM",
+        "mlflow.spanInputs": trace.inputs,
+        "mlflow.spanOutputs": trace.outputs,
+    }
+    return Span(
+        ReadableSpan(
+            name="decision",
+            context=SpanContext(int(digest[:32], 16), int(digest[32:48], 16), is_remote=False),
+            attributes={name: dumps(value) for name, value in attributes.items()},
+            start_time=trace.start_ns,
+            end_time=trace.end_ns,
+            status=Status(StatusCode.OK if trace.ok else StatusCode.ERROR),
+        )
+    )
+
+
+def _trace_id(trace: Trace, run_id: str) -> str:
+    return f"tr-{trace.digest(run_id)[:32]}"
