@@ -11,6 +11,7 @@ import pytest
 
 from jevexp.store import RunDirectory
 from jevexp.tracking.conversation import conversation
+from jevexp.tracking.place import adopt
 from jevexp.tracking.protocol import TrackingError
 from jevexp.tracking.tracker import MlflowTracker
 from tests.support.runs import make_run, noul_tasks, tracking
@@ -34,6 +35,8 @@ def store(outputs: Path, client: Any, tmp_path: Path) -> Path:
     folder.mkdir()
     with closing(sqlite3.connect(outputs / "mlflow.db")) as made:
         made.execute("VACUUM INTO ?", (str(folder / "mlflow.db"),))
+    # A copy is a stranger's until somebody says that it is theirs.
+    adopt(folder / "mlflow.db")
     return folder
 
 

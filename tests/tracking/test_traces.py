@@ -114,7 +114,7 @@ def test_traces_that_were_written_by_half_are_completed(
     directory = make_run(tmp_path / "run", TASKS)
     tracker = make(traces=True)
     with monkeypatch.context() as patch:
-        patch.setattr("jevexp.tracking.trace_writing._span", lambda *_: 1 / 0)
+        patch.setattr("jevexp.tracking.writing._span", lambda *_: 1 / 0)
         with pytest.raises(TrackingError, match="ZeroDivisionError"):
             tracker.log(directory, TASKS)
 

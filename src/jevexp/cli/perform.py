@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -89,11 +90,14 @@ def perform_single(planned: Plan, launch: Launch, made: Sequence[Path]) -> int:
         InputError: the run was refused; what was made for it is gone again.
     """
     tracking = tracking_of(planned.settings)
-    outcome = perform(planned, launch, tracking, number=None)
+    # The manifest and the tracker name places that hold wherever somebody reads them.
+    lasting = replace(launch, directory=launch.directory.absolute())
+    outcome = perform(planned, lasting, tracking, number=None)
     if outcome is None:
         return report_run_on_disk(console, launch.directory)
+    directory = RunDirectory(launch.directory)
     try:
-        status = report_run(console, outcome.directory, outcome.manifest, outcome.summary)
+        status = report_run(console, directory, outcome.manifest, outcome.summary)
     except Refused:
         remove_refused(made)
         raise
