@@ -23,6 +23,11 @@ CLASSES = frozenset(("FileLock", "SoftFileLock", "FileHandler", "RotatingFileHan
 # File, call: why there is no other way.
 ALLOWED = {
     ("cli/console.py", "os.open"): "the null device",
+    ("cli/verbs/__init__.py", ".read_text"): "the installed package's own files",
+    ("tracking/child.py", "tempfile.mkdtemp"): "a private folder of this process",
+    ("tracking/child.py", "shutil.rmtree"): "that folder",
+    ("tracking/child_process.py", "shutil.rmtree"): "that folder, when its parent is gone",
+    ("tracking/child_process.py", ".read_text"): "the kernel's own files",
     ("cli/paths.py", "shutil.rmtree"): "the directory that this process has just made",
     ("cli/paths.py", ".rmdir"): "its parents, as far as they are empty",
     ("analysis/report/page.py", ".read_text"): "a resource of the installed package",

@@ -10,12 +10,10 @@ comes, the process may ask for what is made only if it is needed, such as a repo
 
 import json
 import os
-import queue
 import select
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -30,13 +28,13 @@ from typing import Any
 from jevexp.core.json import dumps
 from jevexp.settings import Tracking
 from jevexp.store import RunDirectory
-from jevexp.tracking.content import Content, DatasetInput
-from jevexp.tracking.conversation import PASSWORD, TOKEN, USERNAME, conversation, environment_for
+from jevexp.tracking.content import Content
+from jevexp.tracking.conversation import environment_for
 from jevexp.tracking.place import Place
 from jevexp.tracking.protocol import Change, SweepComparison, TrackedRun, TrackingError
-from jevexp.tracking.store import MlflowStore
 from jevexp.tracking.traces import Trace
 from jevexp.untrusted.python import python_module
+from jevexp.untrusted.writing import create, write_all
 
 # Importing MLflow takes 2 s on an idle machine.
 START_S = 120.0
@@ -45,10 +43,6 @@ REQUESTS_WORTH = 6
 # What is sent takes its time as well: so long at 1 Mbit/s, and for each trace.
 SECONDS_A_BYTE = 8e-6
 SECONDS_A_TRACE = 0.25
-# What the process may take beyond MLflow itself, for what a server sends.
-MEMORY_BYTES = 512 << 20
-# Of a file that is downloaded.
-FILE_BYTES = 1 << 30
 # Of an answer of ours, which lists runs at most.
 _MOST_ANSWER_BYTES = 64 << 20
 _TICK_S = 0.1
@@ -83,7 +77,7 @@ class ChildStore:
         found = self._call(
             "write", {"content": _plain(content)}, answers, sent * SECONDS_A_BYTE + _traced_s(rows)
         )
-        return _tracked(found)
+        return tracked_run(found)
 
     def write_comparison(self, comparison: SweepComparison) -> TrackedRun:
         """Log the comparison of a sweep; once, however often it is called."""
@@ -94,19 +88,19 @@ class ChildStore:
         }
         runs = [str(directory.path.absolute()) for directory in comparison.runs]
         arguments = {"sweep": comparison.sweep, "name": comparison.name, "runs": runs}
-        return _tracked(self._call("write_comparison", arguments, answers))
+        return tracked_run(self._call("write_comparison", arguments, answers))
 
     def find_runs(self, sweep: str | None) -> list[TrackedRun]:
         """The runs of a sweep, or the newest ones."""
-        return [_tracked(run) for run in self._call("find_runs", {"sweep": sweep})]
+        return [tracked_run(run) for run in self._call("find_runs", {"sweep": sweep})]
 
     def find_comparison(self, run: TrackedRun) -> list[TrackedRun]:
         """The comparison of the sweep that a run belongs to."""
-        return [_tracked(one) for one in self._call("find_comparison", {"run": asdict(run)})]
+        return [tracked_run(one) for one in self._call("find_comparison", {"run": asdict(run)})]
 
     def select(self, where: str) -> list[TrackedRun]:
         """The runs that a filter selects."""
-        return [_tracked(run) for run in self._call("select", {"where": where})]
+        return [tracked_run(run) for run in self._call("select", {"where": where})]
 
     def fetch(self, run_id: str, into: Path) -> RunDirectory:
         """A run's directory, or a copy of what is needed of it."""
@@ -207,7 +201,7 @@ class _Process:
         self.folder = tempfile.mkdtemp(prefix="jevexp-mlflow-")
         environment = environment_for(place, login, self.folder) | {"TMPDIR": self.folder}
         self._process = subprocess.Popen(
-            python_module("jevexp.tracking.child"),
+            python_module("jevexp.tracking.child_process"),
             cwd=self.folder,
             env=environment,
             stdin=subprocess.PIPE,
@@ -294,7 +288,8 @@ def _plain(content: Content) -> dict[str, Any]:
     }
 
 
-def _tracked(found: Mapping[str, Any]) -> TrackedRun:
+def tracked_run(found: Mapping[str, Any]) -> TrackedRun:
+    """A run as the process told it."""
     return TrackedRun(**(dict(found) | {"change": Change(found["change"])}))
 
 
@@ -314,134 +309,7 @@ def _traced_s(count: int) -> float:
 
 
 def _write_lines(path: Path, traces: Iterator[Trace]) -> str:
-    with path.open("x", encoding="utf-8") as file:
-        file.writelines(f"{dumps(asdict(trace))}\n" for trace in traces)
+    with create(path) as file:
+        for trace in traces:
+            write_all(file, f"{dumps(asdict(trace))}\n".encode())
     return str(path)
-
-
-class _Parent:
-    """The other end, in the process."""
-
-    def __init__(self) -> None:
-        # Whatever prints must not be taken for a message.
-        self._out = os.dup(1)
-        os.dup2(2, 1)
-        self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        self._folder: str | None = None
-        threading.Thread(target=self._read, daemon=True).start()
-
-    def _read(self) -> None:
-        for line in sys.stdin.buffer:
-            self._lines.put(line)
-        # Nobody is there any more who could want the rest, or tidy up.
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-        os._exit(0)
-
-    def start(self) -> dict[str, Any]:
-        """The first message, which says what is asked, and whose folder this is."""
-        message = self.receive()
-        self._folder = message["folder"]
-        return message
-
-    def receive(self) -> dict[str, Any]:
-        """Wait for the next message."""
-        message: dict[str, Any] = json.loads(self._lines.get())
-        return message
-
-    def send(self, message: Mapping[str, Any]) -> None:
-        data = memoryview(dumps(message).encode() + b"\n")
-        while data:
-            data = data[os.write(self._out, data) :]
-
-    def ask(self, name: str, folder: Path) -> Any:
-        self.send({"ask": name, "folder": str(folder)})
-        return self.receive()["answer"]
-
-
-def main() -> None:
-    """Do what standard input asks for, until it ends."""
-    parent = _Parent()
-    start = parent.start()
-    settings = Tracking.of(start["settings"])
-    place = Place.of(settings.uri, Path(start["outputs"]))
-    login = {name: os.environ[name] for name in (TOKEN, USERNAME, PASSWORD) if name in os.environ}
-    store = MlflowStore(settings, place, login)
-    with conversation(settings.timeout_s):
-        import mlflow.tracking  # noqa: F401 - so that it does not count as what a server sent
-    _bound_memory()
-    parent.send({"ready": True})
-    while True:
-        request = parent.receive()
-        try:
-            parent.send({"result": _perform(store, request, parent)})
-        except TrackingError as error:
-            parent.send({"error": str(error)})
-
-
-def _perform(store: MlflowStore, request: dict[str, Any], parent: _Parent) -> Any:
-    match request["verb"]:
-        case "write":
-            return asdict(store.write(_content(request, parent)))
-        case "write_comparison":
-            return asdict(store.write_comparison(_comparison(request, parent)))
-        case "find_runs":
-            return [asdict(run) for run in store.find_runs(request["sweep"])]
-        case "find_comparison":
-            run = _tracked(request["run"])
-            return [asdict(found) for found in store.find_comparison(run)]
-        case "select":
-            return [asdict(run) for run in store.select(request["where"])]
-        case "fetch":
-            return str(store.fetch(request["run_id"], Path(request["into"])).path)
-
-
-def _content(request: dict[str, Any], parent: _Parent) -> Content:
-    plain, answers = request["content"], request["answers"]
-    return Content(
-        **plain
-        | {
-            "dataset": DatasetInput(**plain["dataset"]),
-            "files": tuple(map(Path, plain["files"])),
-            "raw": Path(plain["raw"]) if plain["raw"] else None,
-        },
-        note=lambda: str(parent.ask("note", Path.cwd())),
-        report=(lambda folder: parent.ask("report", folder)) if "report" in answers else None,
-        traces=(lambda: _traces(parent)) if "traces" in answers else None,
-    )
-
-
-def _traces(parent: _Parent) -> Iterator[Trace]:
-    with Path(parent.ask("traces", Path.cwd())).open(encoding="utf-8") as file:
-        for line in file:
-            yield Trace(**json.loads(line))
-
-
-def _comparison(request: dict[str, Any], parent: _Parent) -> SweepComparison:
-    return SweepComparison(
-        sweep=request["sweep"],
-        name=request["name"],
-        runs=[RunDirectory(Path(path)) for path in request["runs"]],
-        names=lambda: dict(parent.ask("names", Path.cwd())),
-        note=lambda: str(parent.ask("note", Path.cwd())),
-        report=lambda folder: parent.ask("report", folder),
-    )
-
-
-def _bound_memory() -> None:
-    """Let a server's answers take so much and no more; only Linux can say what is taken."""
-    import resource
-
-    # Python ignores the signal, and the write fails.
-    resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES, FILE_BYTES))
-    try:
-        status = Path("/proc/self/status").read_text()
-        taken = next(line.split()[1] for line in status.splitlines() if line.startswith("VmData"))
-    except (OSError, StopIteration):
-        return
-    most = (int(taken) << 10) + MEMORY_BYTES
-    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,159 @@
+"""The process that MLflow's client works in: `python -m jevexp.tracking.child_process`.
+
+Standard input says what is asked, one JSON text a line; see `jevexp.tracking.child`.
+"""
+
+import json
+import os
+import queue
+import shutil
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from jevexp.core.json import dumps
+from jevexp.settings import Tracking
+from jevexp.store import RunDirectory
+from jevexp.tracking.child import tracked_run
+from jevexp.tracking.content import Content, DatasetInput
+from jevexp.tracking.conversation import PASSWORD, TOKEN, USERNAME, conversation
+from jevexp.tracking.place import Place
+from jevexp.tracking.protocol import SweepComparison, TrackingError
+from jevexp.tracking.store import MlflowStore
+from jevexp.tracking.traces import Trace
+
+# What the process may take beyond MLflow itself, for what a server sends.
+MEMORY_BYTES = 512 << 20
+# Of a file that is downloaded.
+FILE_BYTES = 1 << 30
+
+
+class _Parent:
+    """The other end, in the process."""
+
+    def __init__(self) -> None:
+        # Whatever prints must not be taken for a message.
+        self._out = os.dup(1)
+        os.dup2(2, 1)
+        self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._folder: str | None = None
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        for line in sys.stdin.buffer:
+            self._lines.put(line)
+        # Nobody is there any more who could want the rest, or tidy up.
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        os._exit(0)
+
+    def start(self) -> dict[str, Any]:
+        """The first message, which says what is asked, and whose folder this is."""
+        message = self.receive()
+        self._folder = message["folder"]
+        return message
+
+    def receive(self) -> dict[str, Any]:
+        """Wait for the next message."""
+        message: dict[str, Any] = json.loads(self._lines.get())
+        return message
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        data = memoryview(dumps(message).encode() + b"\n")
+        while data:
+            data = data[os.write(self._out, data) :]
+
+    def ask(self, name: str, folder: Path) -> Any:
+        self.send({"ask": name, "folder": str(folder)})
+        return self.receive()["answer"]
+
+
+def main() -> None:
+    """Do what standard input asks for, until it ends."""
+    parent = _Parent()
+    start = parent.start()
+    settings = Tracking.of(start["settings"])
+    place = Place.of(settings.uri, Path(start["outputs"]))
+    login = {name: os.environ[name] for name in (TOKEN, USERNAME, PASSWORD) if name in os.environ}
+    store = MlflowStore(settings, place, login)
+    with conversation(settings.timeout_s):
+        import mlflow.tracking  # noqa: F401 - so that it does not count as what a server sent
+    _bound_memory()
+    parent.send({"ready": True})
+    while True:
+        request = parent.receive()
+        try:
+            parent.send({"result": _perform(store, request, parent)})
+        except TrackingError as error:
+            parent.send({"error": str(error)})
+
+
+def _perform(store: MlflowStore, request: dict[str, Any], parent: _Parent) -> Any:
+    match request["verb"]:
+        case "write":
+            return asdict(store.write(_content(request, parent)))
+        case "write_comparison":
+            return asdict(store.write_comparison(_comparison(request, parent)))
+        case "find_runs":
+            return [asdict(run) for run in store.find_runs(request["sweep"])]
+        case "find_comparison":
+            run = tracked_run(request["run"])
+            return [asdict(found) for found in store.find_comparison(run)]
+        case "select":
+            return [asdict(run) for run in store.select(request["where"])]
+        case "fetch":
+            return str(store.fetch(request["run_id"], Path(request["into"])).path)
+
+
+def _content(request: dict[str, Any], parent: _Parent) -> Content:
+    plain, answers = request["content"], request["answers"]
+    return Content(
+        **plain
+        | {
+            "dataset": DatasetInput(**plain["dataset"]),
+            "files": tuple(map(Path, plain["files"])),
+            "raw": Path(plain["raw"]) if plain["raw"] else None,
+        },
+        note=lambda: str(parent.ask("note", Path.cwd())),
+        report=(lambda folder: parent.ask("report", folder)) if "report" in answers else None,
+        traces=(lambda: _traces(parent)) if "traces" in answers else None,
+    )
+
+
+def _traces(parent: _Parent) -> Iterator[Trace]:
+    with Path(parent.ask("traces", Path.cwd())).open(encoding="utf-8") as file:
+        for line in file:
+            yield Trace(**json.loads(line))
+
+
+def _comparison(request: dict[str, Any], parent: _Parent) -> SweepComparison:
+    return SweepComparison(
+        sweep=request["sweep"],
+        name=request["name"],
+        runs=[RunDirectory(Path(path)) for path in request["runs"]],
+        names=lambda: dict(parent.ask("names", Path.cwd())),
+        note=lambda: str(parent.ask("note", Path.cwd())),
+        report=lambda folder: parent.ask("report", folder),
+    )
+
+
+def _bound_memory() -> None:
+    """Let a server's answers take so much and no more; only Linux can say what is taken."""
+    import resource
+
+    # Python ignores the signal, and the write fails.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES, FILE_BYTES))
+    try:
+        status = Path("/proc/self/status").read_text()
+        taken = next(line.split()[1] for line in status.splitlines() if line.startswith("VmData"))
+    except (OSError, StopIteration):
+        return
+    most = (int(taken) << 10) + MEMORY_BYTES
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+
+
+if __name__ == "__main__":
+    main()
