@@ -56,7 +56,7 @@ def test_a_resolver_that_could_run_code_does_not_exist(value: str) -> None:
 
 def test_no_resolver_is_registered_but_the_libraries_own() -> None:
     compose()
-    own = {"hydra", "now", "python_version", "launch_uid", "at_once"}
+    own = {"hydra", "now", "python_version", "launch_uid", "concurrency_suffix", "verbs_help"}
     found = {name for name in Resolvers._resolvers if not name.startswith("oc.")}
     assert found <= own
 

@@ -10,7 +10,7 @@ comes, the process may ask for what is made only if it is needed, such as a repo
 
 import json
 import os
-import select
+import selectors
 import shutil
 import signal
 import subprocess
@@ -253,13 +253,17 @@ class _Process:
 
     def _step(self) -> None:
         """Move what can be moved, and wait for a moment where nothing can."""
-        writing = [self._stdin] if self._unsent else []
-        readable, writable, _ = select.select([self._stdout], writing, [], _TICK_S)
-        if writable:
+        # Not `select.select`, which takes no descriptor above 1023.
+        waiting = selectors.PollSelector()
+        waiting.register(self._stdout, selectors.EVENT_READ)
+        if self._unsent:
+            waiting.register(self._stdin, selectors.EVENT_WRITE)
+        ready = {key.fileobj for key, _ in waiting.select(_TICK_S)}
+        if self._stdin in ready:
             with suppress(BrokenPipeError, BlockingIOError):
                 sent = os.write(self._stdin.fileno(), self._unsent[: 1 << 16])
                 del self._unsent[:sent]
-        if readable:
+        if self._stdout in ready:
             data = os.read(self._stdout.fileno(), 1 << 16)
             if not data:
                 status = self.end()

@@ -146,6 +146,9 @@ class WriterLock:
         with suppress(OSError):
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
+    def __del__(self) -> None:
+        self.release()
+
     def release(self) -> None:
         """Let go; harmless where nothing is held."""
         if self._descriptor is not None:

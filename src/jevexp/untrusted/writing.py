@@ -61,6 +61,10 @@ class Folder:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def __del__(self) -> None:
+        # As a file does that nobody closed.
+        self.close()
+
     def close(self) -> None:
         """Close the folder; what was opened in it stays open."""
         if self._descriptor >= 0:
