@@ -73,6 +73,7 @@ def tasks(workplace: Path) -> Path:
         (["--run", "-m", *LOCAL], "--run and --multirun: give one of them; "),
         (["--info", "all", "--cfg", "job"], "--cfg and --info: give one of them; "),
         (["-m", "--shell-completion", "install=bash"], "--multirun and --shell-completion: give "),
+        (["--cfg", "hydra", "--resolve"], "--resolve: --cfg hydra cannot be resolved alone; "),
     ],
 )
 def test_a_mistake_is_one_line_with_exit_status_2(

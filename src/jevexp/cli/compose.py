@@ -188,6 +188,9 @@ def check_flags(arguments: Namespace) -> None:
         raise InputError(
             f"{' and '.join(given)}: give one of them; jevexp plan -m shows the runs of a sweep"
         )
+    if arguments.resolve and arguments.cfg == "hydra":
+        # Hydra's own part names fields of the rest.
+        raise InputError("--resolve: --cfg hydra cannot be resolved alone; write --cfg all")
     if arguments.config_path is not None:
         raise InputError("--config-path: jevexp has its own; add a folder with --config-dir")
     if arguments.config_name not in (None, "config"):
