@@ -202,3 +202,33 @@ def test_folders_of_launchers_lie_in_the_sweep(capsys: pytest.CaptureFixture[str
         "hydra.launcher.submitit_folder: ../there leads upwards",
         capsys,
     )
+
+
+def test_a_file_of_aliases_is_refused_before_it_is_composed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    # Each line is ten times the one before: at the end more than any memory holds.
+    lines = [
+        "a0: &a0 x",
+        *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)),
+    ]
+    given = _experiment("\n".join(lines))
+    _refused(given, f"{Path('mine/experiment/bad.yaml').resolve()}: has 110 YAML aliases", capsys)
+    _refused(
+        ["--cfg", "job", *given], f"{Path('mine').resolve()}/experiment/bad.yaml: has 110", capsys
+    )
+
+
+def test_a_few_aliases_are_no_bomb(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "caps:\n  limit: &limit 2\nbackend:\n  seed: *limit"
+    assert main(["--cfg", "job", *_experiment(text)]) == 0
+    assert "seed: 2" in capsys.readouterr().out
+
+
+def test_a_file_without_an_end_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    given = _experiment(f"x: '{'y' * (1 << 20)}'")
+    _refused(
+        given,
+        f"{Path('mine/experiment/bad.yaml').resolve()}: a configuration file is longer",
+        capsys,
+    )

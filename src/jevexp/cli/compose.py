@@ -29,7 +29,7 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
 from jevexp.cli import conf_dir
-from jevexp.cli.hydra_node import Given, check_hydra_node, hydra_fields
+from jevexp.cli.hydra_node import Given, check_config_files, check_hydra_node, hydra_fields
 from jevexp.core.json import dumps
 from jevexp.errors import InputError
 from jevexp.settings import Settings, unknown_field
@@ -211,6 +211,7 @@ def search_path(config_dir: str | None) -> str:
     path = Path(config_dir).resolve()
     if not path.is_dir():
         raise InputError(f"--config-dir {config_dir}: no such folder")
+    check_config_files(path)
     return f"hydra.searchpath=[{quoted(f'file://{path}')}]"
 
 

@@ -1,4 +1,4 @@
-"""The fields of Hydra's own node that may be set: a few, each with its rule.
+"""What somebody else's configuration may hold: files of bounded size, and of Hydra's node little.
 
 A configuration may come from somebody else. Of jevexp's fields only few name something that runs;
 Hydra's own node could import packages, run callbacks, write elsewhere and change the environment.
@@ -12,8 +12,15 @@ from typing import Any, NamedTuple
 from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, OmegaConf
+from yaml import (  # type: ignore[import-untyped]
+    AliasEvent,
+    YAMLError,
+    parse,
+)
 
+from jevexp.cli import conf_dir
 from jevexp.errors import InputError
+from jevexp.untrusted.files import TooLong, read_document
 
 # A launcher's and a sweeper's fields below them are those of that plugin.
 _DIRECTORIES = ("run.dir", "sweep.dir")
@@ -39,6 +46,37 @@ _REASONS = {
     "job.env_set": "would change the environment; set variables before the command",
     "job.env_copy": "would copy the environment into files; set variables before the command",
 }
+
+
+# Each alias may double what a file comes to; so many make some ten thousand fields at most.
+_MOST_ALIASES = 16
+_MOST_CONFIG_BYTES = 1 << 20
+
+
+def check_config_files(folder: Path) -> None:
+    """Refuse options in a folder of configuration that would fill the memory when composed.
+
+    Raises:
+        InputError: naming the file, before anything is composed.
+    """
+    # What else lies in the folder is none of Hydra's business.
+    groups = [group.name for group in conf_dir().iterdir() if group.is_dir()]
+    for path in sorted(path for group in groups for path in (folder / group).rglob("*.yaml")):
+        try:
+            text = read_document(path, most=_MOST_CONFIG_BYTES)
+            aliases = sum(isinstance(event, AliasEvent) for event in parse(text))
+        except TooLong as error:
+            raise InputError(f"{path}: a configuration file is {error}") from error
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror}") from error
+        except YAMLError:
+            # Hydra says what is wrong with a file that is used.
+            continue
+        if aliases > _MOST_ALIASES:
+            raise InputError(
+                f"{path}: has {aliases} YAML aliases, of which each may repeat all before it; "
+                f"write out what they stand for, or keep to {_MOST_ALIASES}"
+            )
 
 
 class Given(NamedTuple):
