@@ -127,10 +127,10 @@ def _meanings() -> dict[str, frozenset[str]]:
 
 @cache
 def _alias_names() -> dict[str, frozenset[str]]:
-    names = {name: frozenset({name}) for name in _numbers()}
-    for name in _numbers():
+    names = {name: frozenset({name}) for name in ftype_names()}
+    for name in ftype_names():
         family = re.fullmatch(r"(Q\d_K)_[SML]", name)
-        if family and family[1] not in _numbers():
+        if family and family[1] not in ftype_names():
             names[family[1]] = names.get(family[1], frozenset()) | {name}
     for ours, also in {"F16": "FP16", "F32": "FP32", "MXFP4_MOE": "MXFP4"}.items():
         if ours in names:

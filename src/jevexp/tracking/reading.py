@@ -1,18 +1,16 @@
 """Finds runs that were logged earlier."""
 
-import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from jevexp.store import RunDirectory
-from jevexp.store.checksums import CHECKSUMS
+from jevexp.store.checksums import CHECKSUMS, file_sha256, read_checksums
 from jevexp.store.directory import MANIFEST, RESULTS, SUMMARY
 from jevexp.tracking.content import evidence_sha256
 from jevexp.tracking.labels import DATASET_HASH, EVIDENCE, KIND, PATH, RUN, SWEEP, TRACES
 from jevexp.tracking.protocol import TrackedRun, TrackingError
-from jevexp.untrusted.files import opened, read_document
 from jevexp.untrusted.writing import make_folders
 
 # More do not fit on a screen side by side.
@@ -139,23 +137,16 @@ def _verify(directory: RunDirectory, run_id: str, logged: str) -> None:
     if evidence_sha256(directory) != logged:
         raise TrackingError(f"MLflow run {run_id}: its artifacts are not those that were logged")
     sums = directory.path / CHECKSUMS
-    listed = _checksums(sums) if sums.is_file() else {}
+    listed = (
+        {name: sha256 for _, name, sha256 in read_checksums(directory.path)}
+        if sums.is_file()
+        else {}
+    )
     for name in FILES:
         path = directory.path / name
         if name in listed and path.is_file():
-            found = _sha256(path)
+            found = file_sha256(path)
             if found != listed[name]:
                 raise TrackingError(
                     f"MLflow run {run_id}: its artifact {name} is not what was logged"
                 )
-
-
-def _checksums(path: Path) -> dict[str, str]:
-    text = read_document(path, follow_links=False).decode()
-    lines = (line.partition("  ") for line in text.splitlines())
-    return {name: digest for digest, _, name in lines}
-
-
-def _sha256(path: Path) -> str:
-    with opened(path, follow_links=False) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -9,10 +9,10 @@ from jevexp.core.json import dumps, loads
 from jevexp.core.summary import Summary
 from jevexp.errors import InputError
 from jevexp.store import Manifest
-from jevexp.store.checksums import CHECKSUMS
+from jevexp.store.checksums import CHECKSUMS, file_sha256
 from jevexp.store.directory import LEDGER, MANIFEST, RAW, RESULTS, SUMMARY
 from jevexp.untrusted.console import printable_json
-from jevexp.untrusted.files import opened, read_document
+from jevexp.untrusted.files import read_document
 from jevexp.verification.check import Check, Report
 from jevexp.verification.files import read_tree
 
@@ -22,7 +22,6 @@ _FILES = (CHECKSUMS, MANIFEST, RESULTS, SUMMARY, LEDGER)
 _NUMBERS = ("n_planned", "n_attempted", "n_scorable", "n_correct", "accuracy", "macro_accuracy",
             "brier_mean", "ordinal_mae")  # fmt: skip
 _MOST_BYTES = 1 << 20
-_PIECE = 1 << 20
 
 
 def make_receipt(root: Path) -> dict[str, Any]:
@@ -41,13 +40,15 @@ def make_receipt(root: Path) -> dict[str, Any]:
     listing = hashlib.sha256()
     raw = sorted(tree.below(RAW))
     for name in raw:
-        listing.update(f"{_sha256(root / RAW / name)}  {name}\n".encode())
+        listing.update(f"{file_sha256(root / RAW / name)}  {name}\n".encode())
     return {
         "receipt": VERSION,
         "run": manifest.run,
         "status": manifest.status.value,
         "stop_reason": manifest.stop_reason,
-        "files": {name: _sha256(root / name) if name in tree.files else None for name in _FILES},
+        "files": {
+            name: file_sha256(root / name) if name in tree.files else None for name in _FILES
+        },
         "raw": {"files": len(raw), "sha256": listing.hexdigest()},
         "dataset": {
             "name": manifest.dataset.name,
@@ -121,11 +122,3 @@ def _leaves(value: dict[str, Any], at: str = "") -> dict[str, Any]:
         else:
             found[f"{at}{name}"] = part
     return found
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with opened(path, follow_links=False) as file:
-        while part := file.read(_PIECE):
-            digest.update(part)
-    return digest.hexdigest()
