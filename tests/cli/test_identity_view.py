@@ -8,8 +8,8 @@ from rich.console import Console
 from jevexp.cli.identity_view import identity_table
 from jevexp.identity import observe, reconcile
 from jevexp.settings import ModelIdentity
-from tests.identity import gguf_bytes
 from tests.identity.servers import said_by
+from tests.weights import gguf_bytes
 
 
 def test_a_table_begins_with_what_is_contradicted(tmp_path: Path) -> None:

@@ -37,13 +37,13 @@ from jevexp.tracking import content
 from jevexp.tracking.protocol import NOTHING
 from jevexp.untrusted.console import is_printable
 from tests.fuzz.mutations import NASTY, spoiled_bytes, spoiled_json, text, value
-from tests.identity import gguf_bytes
 from tests.support import scripted_openai, systemone, tasks
 from tests.support.cli import jevexp, only_run
 from tests.support.llama import backend_settings, model_identity
 from tests.support.openai import chat_settings, logprobs_settings
 from tests.support.runs import tracking
 from tests.support.scripted_llama import Answer, ScriptedLlama, scripted_llama
+from tests.weights import gguf_bytes
 
 Case = Callable[[Random], None]
 KINDS = ("noul", "choice", "score")

@@ -4,7 +4,7 @@ from typing import Any
 
 from jevexp.core.identity import ObservedValue, Source
 
-# Serves tests.identity.gguf_bytes.quantized from another machine's disk.
+# Serves tests.weights.gguf_bytes.quantized from another machine's disk.
 SERVED: dict[str, Any] = {
     "kind": "llama_cpp",
     "managed": False,

@@ -12,10 +12,10 @@ from jevexp.backends.llama_cpp.server import find_weights
 from jevexp.core.identity import ClaimStatus, Source
 from jevexp.identity import Observed, model_config, observe, reconcile
 from jevexp.settings import ModelIdentity
-from tests.identity import gguf_bytes
 from tests.identity.servers import said_by, says
 from tests.support.compose import compose
 from tests.support.tiny_gguf import write_tiny_gguf
+from tests.weights import gguf_bytes
 
 
 def composed(text: str, folder: Path) -> ModelIdentity:

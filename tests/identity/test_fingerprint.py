@@ -10,8 +10,8 @@ from jevexp.core.identity import Fingerprint
 from jevexp.core.json import dumps
 from jevexp.identity import fingerprint, observe, reconcile
 from jevexp.settings import ModelIdentity
-from tests.identity import gguf_bytes
 from tests.identity.servers import said_by
+from tests.weights import gguf_bytes
 
 
 def model(**claims: Any) -> ModelIdentity:

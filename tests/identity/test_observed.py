@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from jevexp.core.identity import Source
-from jevexp.identity import Observed, WeightsError, observe
-from tests.identity import gguf_bytes
+from jevexp.identity import Observed, observe
+from jevexp.weights.digest import WeightsError
 from tests.identity.servers import SERVED, said_by, says
+from tests.weights import gguf_bytes
 
 FILE_FIELDS = {"weights.sha256", "weights.bytes", "quantization.tensor_types", "architecture"}
 

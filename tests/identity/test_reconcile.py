@@ -13,8 +13,8 @@ from jevexp.core.identity import ClaimStatus, IdentityReport, Level, ObservedVal
 from jevexp.core.json import dumps
 from jevexp.identity import Observed, observe, reconcile
 from jevexp.settings import ModelIdentity
-from tests.identity import gguf_bytes
 from tests.identity.servers import said_by, says
+from tests.weights import gguf_bytes
 
 CONFIRMED, CONTRADICTED = ClaimStatus.CONFIRMED, ClaimStatus.CONTRADICTED
 DECLARED_ONLY, OBSERVED_ONLY = ClaimStatus.DECLARED_ONLY, ClaimStatus.OBSERVED_ONLY

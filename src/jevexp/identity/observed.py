@@ -14,9 +14,9 @@ from rich.console import Console
 
 from jevexp.core.ftype import ftype_of
 from jevexp.core.identity import ObservedValue, Source
-from jevexp.identity.gguf import GgufHeader, read_header
-from jevexp.identity.weights import WeightsError, file_sha256
 from jevexp.untrusted.addresses import is_loopback
+from jevexp.weights.digest import WeightsError, file_sha256
+from jevexp.weights.gguf import GgufHeader, read_header
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from jevexp.identity import WeightsError, read_header
-from tests.identity import gguf_bytes
-from tests.identity.gguf_bytes import ARRAY, STRING, UINT8, array, key, start, tensor, text
+from jevexp.weights.digest import WeightsError
+from jevexp.weights.gguf import read_header
+from tests.weights import gguf_bytes
+from tests.weights.gguf_bytes import ARRAY, STRING, UINT8, array, key, start, tensor, text
 
 HUGE = 1 << 60
 MEMORY = 200 << 20
@@ -161,7 +162,7 @@ def test_hostile_files_cost_neither_time_nor_memory(tmp_path: Path) -> None:
     files.append(tmp_path / "keys.gguf")
     files[-1].write_bytes(start(0, 1 << 14) + keys)
     done = subprocess.run(
-        [sys.executable, "-m", "tests.identity.hostile", str(good), *map(str, files)],
+        [sys.executable, "-m", "tests.weights.hostile", str(good), *map(str, files)],
         cwd=ROOT,
         capture_output=True,
         text=True,

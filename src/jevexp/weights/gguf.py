@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from jevexp.core.ftype import Ftype, ftype_of
-from jevexp.identity.weights import WeightsError, opened, parts_of
+from jevexp.weights.digest import WeightsError, opened, parts_of
 
 MAGIC = b"GGUF"
 # Far above any real model, and low enough that the worst file is refused within a second or so.

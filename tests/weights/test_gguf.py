@@ -7,10 +7,11 @@ import pytest
 
 from jevexp.backends.llama_cpp.server import find_weights
 from jevexp.core.ftype import Ftype
-from jevexp.identity import GgufHeader, WeightsError, read_header
-from tests.identity import gguf_bytes
+from jevexp.weights.digest import WeightsError
+from jevexp.weights.gguf import GgufHeader, read_header
 from tests.support.compose import compose
 from tests.support.tiny_gguf import write_tiny_gguf
+from tests.weights import gguf_bytes
 
 
 def test_a_header_reads_as_the_library_reads_it(tmp_path: Path) -> None:

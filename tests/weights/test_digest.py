@@ -14,16 +14,17 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from jevexp.identity import Digest, WeightsError, file_sha256, weights
 from jevexp.untrusted import writing
-from tests.identity import gguf_bytes
+from jevexp.weights import digest
+from jevexp.weights.digest import Digest, WeightsError, file_sha256
+from tests.weights import gguf_bytes
 
 CONTENT = bytes(range(256)) * 1000
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
 HASH = """
 import sys
 from pathlib import Path
-from jevexp.identity import file_sha256
+from jevexp.weights.digest import file_sha256
 print(file_sha256(Path(sys.argv[1])).bytes_read)
 """
 
@@ -220,8 +221,8 @@ def test_a_file_that_changes_while_it_is_hashed_is_noticed(
             other.write_bytes(CONTENT)
             other.replace(file)
 
-    monkeypatch.setattr(weights, "_CHUNK_BYTES", 1000)
-    monkeypatch.setattr(weights, "_progress", progress_that_calls(change))
+    monkeypatch.setattr(digest, "_CHUNK_BYTES", 1000)
+    monkeypatch.setattr(digest, "_progress", progress_that_calls(change))
     with pytest.raises(WeightsError) as caught:
         file_sha256(file)
     assert str(caught.value) == f"{file}: changed while it was hashed; wait until it is complete"

@@ -8,7 +8,8 @@ import sys
 import time
 from pathlib import Path
 
-from jevexp.identity import WeightsError, read_header
+from jevexp.weights.digest import WeightsError
+from jevexp.weights.gguf import read_header
 from tests.support.memory import peak_bytes
 
 
