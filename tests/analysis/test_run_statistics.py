@@ -1,5 +1,6 @@
 """What is said about each run of a comparison by itself."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,9 +11,11 @@ from jevexp.analysis.estimates import Options
 from jevexp.analysis.metrics import ACCURACY
 from jevexp.analysis.runs import read_run
 from jevexp.analysis.statistics.intervals import wilson
+from jevexp.core.task import Task
+from jevexp.harness import summarize as harness_summary
 from jevexp.store import RunDirectory
 from tests.analysis.made import counts, finished, grouped_tasks
-from tests.support.runs import make_run, manifest, noul_tasks
+from tests.support.runs import failure, make_run, manifest, noul_tasks, record
 from tests.support.summaries import summarize
 
 QUICK = Options(draws=500)
@@ -91,6 +94,66 @@ def test_without_tasks_the_brier_score_is_the_summarys_and_has_no_interval(tmp_p
     assert run.estimates["brier_mean"] is not None
     assert run.estimates["brier_mean"].interval is None
     assert run.estimates["brier_mean"].value == summarize(TASKS, directory.records())["brier_mean"]
+
+
+def without_truth(tasks: Sequence[Task], *ids: str) -> list[Task]:
+    return [
+        task.model_copy(update={"expected": None}) if task.id in ids else task for task in tasks
+    ]
+
+
+def run_of(path: Path, tasks: Sequence[Task], *, failed: str) -> RunDirectory:
+    """A run whose answers to all tasks but one are valid; it leaves its summary, and no tasks."""
+    directory = RunDirectory.create(path)
+    for task in tasks:
+        valid = record(task, correct=None if task.gold is None else True)
+        directory.append(failure(task) if task.id == failed else valid)
+    directory.close()
+    directory.write_summary(harness_summary(tasks, directory.records()))
+    directory.write_manifest(manifest(path, counts=counts(len(tasks))))
+    return directory
+
+
+@pytest.mark.parametrize(
+    ("failed", "unknown", "numbers"),
+    [
+        # A failure without a truth is recorded as wrong, and yet counts in no score.
+        ("t0", ("t0", "t2"), (38, 38)),
+        ("t0", ("t1", "t3"), (38, 37)),
+        ("t0", (), (40, 39)),
+    ],
+)
+def test_without_tasks_the_scored_ones_are_those_of_the_summary(
+    tmp_path: Path, failed: str, unknown: tuple[str, ...], numbers: tuple[int, int]
+) -> None:
+    tasks = without_truth(TASKS, *unknown)
+    directory = run_of(tmp_path / "a", tasks, failed=failed)
+    (run,) = describe(read_run(directory, lambda _: None), QUICK).runs
+    (known,) = describe(read_run(directory, lambda _: tasks), QUICK).runs
+    summary = directory.read_summary()
+
+    assert (run.scored, run.correct) == numbers
+    assert summary is not None
+    assert (summary.n_scorable, summary.n_correct) == numbers
+    assert run.accuracy == known.accuracy
+    assert run.families == known.families
+
+
+def test_without_tasks_the_valid_answer_of_another_run_says_that_there_is_no_truth(
+    tmp_path: Path,
+) -> None:
+    tasks = without_truth(TASKS, "t0")
+    failing, valid = (
+        read_run(run_of(tmp_path / name, tasks, failed=failed), lambda _: None)
+        for name, failed in (("a", "t0"), ("b", "t2"))
+    )
+
+    first, second = compare([replace(failing, summary=None), valid], QUICK).runs
+    (alone,) = describe(replace(failing, summary=None), QUICK).runs
+
+    assert (first.scored, second.scored) == (39, 39)
+    # Without its summary nothing tells a failure without a truth from any other one.
+    assert (alone.scored, alone.correct) == (40, 39)
 
 
 def identity(ftype: str) -> dict[str, object]:

@@ -1,5 +1,6 @@
 """Finished runs: read from their directories, checked for comparison, laid out as arrays."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,8 +95,8 @@ def read_run(directory: RunDirectory, find_tasks: FindTasks) -> FinishedRun:
         by_id[record.task_id] = Answer.of(record)
     planned = find_tasks(manifest)
     tasks = None if planned is None else {task.id: task for task in planned}
-    if tasks is not None and (strangers := sorted(by_id.keys() - tasks.keys())):
-        raise InputError(f"{directory.path}: task {strangers[0]!r} has a record, not in the tasks")
+    if tasks is not None and (unexpected := sorted(by_id.keys() - tasks.keys())):
+        raise InputError(f"{directory.path}: task {unexpected[0]!r} has a record, not in the tasks")
     summary = directory.read_summary()
     if summary is None and planned is not None:
         summary = summarize(planned, read_records(directory))
@@ -166,21 +167,24 @@ def _identity(manifest: Manifest) -> tuple[str | None, ...]:
 class Axis:
     """The tasks that any of the runs attempted, in the order of their ids.
 
-    `members` numbers the cluster of each task; `tasks` is None where no run has its tasks here.
+    `members` numbers the cluster of each task; `tasks` is empty where no run has its tasks here.
+    `unscored` are those that count in no score, as far as that is known without the tasks.
     """
 
     ids: list[str]
     members: "NDArray[intp]"
-    tasks: dict[str, Task] | None
+    tasks: dict[str, Task]
+    unscored: set[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
     """What one run answered, an entry a task of the axis; NaN where there is nothing.
 
-    `correct` is 1 or 0 for attempted tasks that count in scores (a failure is wrong), `confidence`
-    needs a valid distribution as well, and `values`, by metric, a truth. `latency` is the seconds
-    of every attempt and `timed` only those of valid answers.
+    `correct` is 1 or 0 for attempted tasks that count in scores; a failure is wrong, also where
+    nothing says whether its task has a truth. `confidence` needs a valid distribution as well, and
+    `values`, by metric, a truth. `latency` is the seconds of every attempt and `timed` only those
+    of valid answers.
     """
 
     attempted: "NDArray[bool_]"
@@ -196,20 +200,40 @@ def axis_of(runs: Sequence[FinishedRun]) -> Axis:
     import numpy as np
 
     # One hash, so one set of tasks: whichever run has them.
-    tasks = next((run.tasks for run in runs if run.tasks is not None), None)
+    tasks = next((run.tasks for run in runs if run.tasks is not None), {})
     groups: dict[str, str | None] = {}
     for run in runs:
         for task_id, record in run.records.items():
             groups.setdefault(task_id, record.group)
     ids = sorted(groups)
-    numbers: dict[tuple[bool, str], int] = {}
-    members = np.empty(len(ids), dtype=np.intp)
-    for place, task_id in enumerate(ids):
-        group = groups[task_id]
-        # A group and a task of one name are two clusters.
-        key = (False, task_id) if group is None else (True, group)
-        members[place] = numbers.setdefault(key, len(numbers))
-    return Axis(ids, members, tasks)
+    # A group and a task of one name are two clusters.
+    keys = [(groups[task_id] is not None, groups[task_id] or task_id) for task_id in ids]
+    numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    members = np.asarray([numbers[key] for key in keys], dtype=np.intp)
+    unscored = {task.id for task in tasks.values() if not task.scorable}
+    if not tasks:
+        unscored = set[str]().union(*map(_without_truth, runs))
+    return Axis(ids, members, tasks, unscored)
+
+
+def _without_truth(run: FinishedRun) -> set[str]:
+    """The tasks of a run that have no truth, as far as its records and its summary tell.
+
+    A valid answer to such a task has no judgement. A failed attempt is recorded as wrong also
+    there; the summary, which knew the tasks, shows it where it counts none of a family's failures.
+    """
+    unscored = set()
+    judged = defaultdict[str, list[Answer]](list)
+    for answer in run.records.values():
+        if answer.correct is not None:
+            judged[answer.family].append(answer)
+        elif answer.valid:
+            unscored.add(answer.task_id)
+    for name, part in run.summary.per_family.items() if run.summary else ():
+        valid = [answer.correct for answer in judged[name] if answer.valid]
+        if (len(valid), valid.count(True)) == (part.n_scorable, part.n_correct):
+            unscored.update(answer.task_id for answer in judged[name] if not answer.valid)
+    return unscored
 
 
 def answers_of(
@@ -225,13 +249,12 @@ def answers_of(
     for place, task_id in enumerate(axis.ids):
         if (answer := run.records.get(task_id)) is None:
             continue
-        task = None if axis.tasks is None else axis.tasks.get(task_id)
         attempted[place] = True
         latency[place] = answer.latency_s
         if answer.valid:
             timed[place] = answer.latency_s
-        # Without the tasks: whatever was judged.
-        if not (task.scorable if task else answer.correct is not None):
+        task = axis.tasks.get(task_id)
+        if task_id in axis.unscored or (task is None and answer.correct is None):
             continue
         right = answer.correct is True
         correct[place] = right
