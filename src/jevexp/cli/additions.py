@@ -12,10 +12,10 @@ from jevexp.analysis.runs import FinishedRun, read_run
 from jevexp.core.task import Task
 from jevexp.errors import InputError
 from jevexp.store import RunDirectory
-from jevexp.tracking import Additions, Intervals
+from jevexp.tracking import Intervals, RunReport
 
 
-def additions(directory: RunDirectory, tasks: Sequence[Task] | None, *, report: bool) -> Additions:
+def additions(directory: RunDirectory, tasks: Sequence[Task] | None, *, report: bool) -> RunReport:
     """What is logged with a run beside its evidence; computed once, and only if it is needed.
 
     Args:
@@ -42,7 +42,7 @@ def additions(directory: RunDirectory, tasks: Sequence[Task] | None, *, report: 
             run, comparison = run_and_comparison
             write_report(comparison, [run], ReportPaths(folder / PAGE))
 
-    return Additions(intervals, write if report else None)
+    return RunReport(intervals, write if report else None)
 
 
 def _intervals(comparison: Comparison) -> Intervals:

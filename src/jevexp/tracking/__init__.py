@@ -6,10 +6,10 @@ from jevexp.settings import Tracking
 from jevexp.tracking.links import Links
 from jevexp.tracking.protocol import (
     NOTHING,
-    Additions,
     Change,
     Intervals,
     NoTracker,
+    RunReport,
     SweepComparison,
     TrackedRun,
     Tracker,
@@ -19,11 +19,11 @@ from jevexp.tracking.tracker import MlflowTracker
 
 __all__ = [
     "NOTHING",
-    "Additions",
     "Change",
     "Intervals",
     "Links",
     "NoTracker",
+    "RunReport",
     "SweepComparison",
     "TrackedRun",
     "Tracker",

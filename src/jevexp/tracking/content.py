@@ -17,7 +17,7 @@ from jevexp.store.checksums import CHECKSUMS
 from jevexp.store.directory import LEDGER, LOG, MANIFEST, RESULTS, SUMMARY
 from jevexp.tracking.labels import PATH, metrics, params, tags
 from jevexp.tracking.note import note
-from jevexp.tracking.protocol import Additions, WriteFiles
+from jevexp.tracking.protocol import RunReport, WriteFiles
 from jevexp.tracking.traces import Trace, per_task, traces
 from jevexp.untrusted.addresses import redacted
 from jevexp.untrusted.files import KINDS, opened
@@ -72,7 +72,7 @@ class Content:
 
 
 def read(
-    directory: RunDirectory, tasks: Sequence[Task] | None, settings: Tracking, additions: Additions
+    directory: RunDirectory, tasks: Sequence[Task] | None, settings: Tracking, report: RunReport
 ) -> Content:
     """Read a run directory; the run may have ended in any way.
 
@@ -95,13 +95,13 @@ def read(
         params=params(manifest.config.resolved),
         metrics=metrics(manifest, summary),
         tags=tags(manifest) | {PATH: str(directory.path.resolve())},
-        note=lambda: note(directory, manifest, summary, additions.intervals()),
+        note=lambda: note(directory, manifest, summary, report.intervals()),
         dataset=dataset_input(manifest),
         config=_redacted(manifest.config.resolved),
         table=per_task(directory.records(), tasks),
         files=tuple(path for name in FILES if (path := directory.path / name).is_file()),
         raw=directory.raw if settings.raw_evidence and directory.raw.is_dir() else None,
-        report=additions.report,
+        report=report.report,
         traces=_traces(directory, tasks) if settings.traces and tasks is not None else None,
         evidence_sha256=evidence_sha256(directory),
     )

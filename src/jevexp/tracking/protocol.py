@@ -21,7 +21,7 @@ def no_intervals() -> Intervals:
 
 
 @dataclass(frozen=True, slots=True)
-class Additions:
+class RunReport:
     """What is logged with a run beside its evidence; nothing is computed that is there already.
 
     Attributes:
@@ -34,7 +34,7 @@ class Additions:
     report: WriteFiles | None = None
 
 
-NOTHING = Additions()
+NOTHING = RunReport()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +104,14 @@ class Tracker(Protocol):
         self,
         directory: RunDirectory,
         tasks: Sequence[Task] | None = None,
-        additions: Additions = NOTHING,
+        report: RunReport = NOTHING,
     ) -> TrackedRun | None:
         """Log a finished run from its directory; once, however often it is called.
 
         Args:
             directory: the run's directory; it is only read.
             tasks: the tasks that were planned, for the right answers in the per-task table.
-            additions: what else is known about the run.
+            report: what else is known about the run.
 
         Returns:
             The run as it is tracked now, or None where nothing is tracked.
@@ -204,7 +204,7 @@ class NoTracker:
         self,
         directory: RunDirectory,
         tasks: Sequence[Task] | None = None,
-        additions: Additions = NOTHING,
+        report: RunReport = NOTHING,
     ) -> None:
         """Do nothing."""
 

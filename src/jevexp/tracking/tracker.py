@@ -18,7 +18,7 @@ from jevexp.tracking.content import Content, read
 from jevexp.tracking.conversation import login
 from jevexp.tracking.links import DEFAULT_PORT, Links, make_links
 from jevexp.tracking.place import Place, adopt
-from jevexp.tracking.protocol import NOTHING, Additions, SweepComparison, TrackedRun, TrackingError
+from jevexp.tracking.protocol import NOTHING, RunReport, SweepComparison, TrackedRun, TrackingError
 from jevexp.tracking.store import MlflowStore, ask_health
 from jevexp.untrusted.files import open_file
 from jevexp.untrusted.locks import holder
@@ -42,7 +42,7 @@ class MlflowTracker:
         self,
         directory: RunDirectory,
         tasks: Sequence[Task] | None = None,
-        additions: Additions = NOTHING,
+        report: RunReport = NOTHING,
     ) -> TrackedRun:
         """Log a finished run from its directory; once, however often it is called.
 
@@ -50,7 +50,7 @@ class MlflowTracker:
             TrackingError: it could not be logged; the directory is untouched.
         """
         with self._store.watching(), _only_logger_of(directory):
-            run = self._store.write(self._read(directory, tasks, additions))
+            run = self._store.write(self._read(directory, tasks, report))
         if self.place.named and self.place.database is not None:
             adopt(self.place.database)
         return run
@@ -140,10 +140,10 @@ class MlflowTracker:
         )
 
     def _read(
-        self, directory: RunDirectory, tasks: Sequence[Task] | None, additions: Additions
+        self, directory: RunDirectory, tasks: Sequence[Task] | None, report: RunReport
     ) -> Content:
         try:
-            return read(directory, tasks, self._settings, additions)
+            return read(directory, tasks, self._settings, report)
         except InputError as error:
             raise TrackingError(str(error)) from error
         except (OSError, ValueError) as error:
