@@ -15,7 +15,7 @@ from tests.support.postgres import postgres
 from tests.support.runs import make_run, tracking
 from tests.support.workers import TASKS, log_from_workers
 
-from jevexp.tracking.conversation import conversation
+from jevexp.tracking.mlflow.environment import mlflow_environment
 
 RUNS = 64
 WORKERS = 8
@@ -47,7 +47,7 @@ def main() -> int:
 
 def _read_back(uri: str) -> tuple[Counter[str], Counter[int]]:
     """How many runs have which status, and how many of them so many artifacts."""
-    with conversation(60):
+    with mlflow_environment(60):
         client = client_of(uri)
         experiment = client.get_experiment_by_name("jevexp").experiment_id
         found = client.search_runs([experiment], max_results=1000)

@@ -48,8 +48,14 @@ def pasted(message: str) -> list[str]:
 
 
 def leaves(annotation: Any, path: str) -> Iterator[str]:
-    """The dotted names of all fields that hold a value, whatever groups they stand in."""
-    models = [one for one in parts(annotation) if _is_model(one)]
+    """The dotted names of all fields that hold a value, whatever groups they stand in.
+
+    A group that the list names as a whole is one: it is repeated with all that is in it.
+    """
+    whole = ORIGINS.get(path)
+    models = (
+        [] if whole and whole.repeated else [one for one in parts(annotation) if _is_model(one)]
+    )
     if not models:
         yield path
     for model in models:
@@ -102,6 +108,7 @@ def test_the_walk_finds_fields_wherever_they_stand() -> None:
     assert ("backend.server.gguf", "llama_cpp") in found
     assert ("backend.options", "python") in found
     assert ("outputs", "") in found
+    assert ("tracking.also", "") in found
 
 
 @pytest.mark.parametrize(

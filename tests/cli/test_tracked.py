@@ -10,7 +10,7 @@ import pytest
 from jevexp.cli.verbs.compare import main
 from jevexp.cli.verbs.report import main as report
 from jevexp.errors import InputError
-from jevexp.tracking.tracker import MlflowTracker
+from jevexp.tracking.mlflow import MlflowTracker
 from tests.support.runs import make_run, noul_tasks, tracking
 
 TASKS = noul_tasks(6)

@@ -6,18 +6,14 @@ with that copy.
 
 import importlib
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import get_args
 
 import pytest
 
-import jevexp
-from jevexp.cli import conf_dir
 from jevexp.settings import PROVIDERS, Provider
+from tests.support.copied_program import CopiedProgram
 from tests.support.forgery import edit_raw, reseal
 from tests.support.scripted_llama import Answer, scripted_llama
 
@@ -95,7 +91,7 @@ def ask(transport, request, settings):
     )
 '''
 
-LINE = '    Provider("jevexp.settings.weighing:WeighingBackend", "jevexp.backends.weighing"),\n'
+LINE = '    Provider("jevexp.settings.weighing:WeighingBackend", "jevexp.backends.weighing"),'
 
 OPTION = """
 name: weighing
@@ -111,69 +107,34 @@ sharpness: 2.0
 """
 
 
-def program_with_the_provider(place: Path) -> Path:
+def program_with_the_provider(place: Path) -> CopiedProgram:
     """A copy of the program with the provider in it."""
-    source = place / "src"
-    package = shutil.copytree(
-        Path(jevexp.__file__).parent,
-        source / "jevexp",
-        ignore=shutil.ignore_patterns("__pycache__", "conf"),
-    )
-    shutil.copytree(conf_dir(), place / "conf")
-    (package / "settings" / "weighing.py").write_text(SETTINGS)
-    (package / "backends" / "weighing.py").write_text(MODULE)
-    (place / "conf" / "backend" / "weighing.yaml").write_text(OPTION)
-    listing = package / "settings" / "providers.py"
-    before = listing.read_text()
-    after = before.replace("PROVIDERS = (\n", f"PROVIDERS = (\n{LINE}", 1)
-    assert len(after.splitlines()) == len(before.splitlines()) + 1
-    listing.write_text(after)
-    return source
-
-
-def run_program(source: Path, *commands: list[str]) -> list[tuple[int, str]]:
-    """Status and errors of each command, all in one process of the copied program."""
-    steps = (
-        "import contextlib, io, json, sys\n"
-        "from jevexp.cli.main import main\n"
-        "done = []\n"
-        "for command in json.loads(sys.argv[1]):\n"
-        "    errors = io.StringIO()\n"
-        "    with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):\n"
-        "        status = main(command)\n"
-        "    done.append((status, errors.getvalue()))\n"
-        "print(json.dumps(done))\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", steps, json.dumps(commands)],
-        cwd=source.parent,
-        env=os.environ | {"PYTHONPATH": str(source)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return [(status, errors) for status, errors in json.loads(done.stdout.splitlines()[-1])]
+    program = CopiedProgram(place)
+    (program.package / "settings" / "weighing.py").write_text(SETTINGS)
+    (program.package / "backends" / "weighing.py").write_text(MODULE)
+    (program.conf / "backend" / "weighing.yaml").write_text(OPTION)
+    program.add_line("settings/providers.py", "PROVIDERS = (", LINE)
+    return program
 
 
 def test_a_new_provider_takes_its_module_its_settings_and_one_line(tmp_path: Path) -> None:
-    source = program_with_the_provider(tmp_path)
+    program = program_with_the_provider(tmp_path)
     run, other = str(tmp_path / "run"), str(tmp_path / "forged")
     weighing = ("dataset=demo", "caps.limit=2", "tracking=none", "model=unclaimed",
                 "model.alias=scale", "backend=weighing")  # fmt: skip
     with scripted_llama() as server:
         server.answers["/weigh"] = lambda body: Answer({"weights": [1.0, 3.0]})
         address = f"backend.base_url={server.url}"
-        made, verified, mistyped = run_program(
-            source,
+        made, verified, mistyped = program.run(
             [*weighing, address, f"hydra.run.dir={run}"],
             ["verify", run],
             [*weighing, address, "backend.sharpnes=1"],
         )
 
-    assert made == (0, made[1])
-    assert verified == (0, verified[1])
-    assert mistyped[0] == 2
-    assert "backend.sharpness" in mistyped[1]
+    assert made.status == 0, made.err
+    assert verified.status == 0, verified.err
+    assert mistyped.status == 2
+    assert "backend.sharpness" in mistyped.err
     manifest = json.loads(Path(run, "manifest.json").read_text())
     assert manifest["backend"]["description"] == {"kind": "weighing", "model": "scale-1"}
     (first, *_) = Path(run, "results.jsonl").read_text().splitlines()
@@ -183,7 +144,7 @@ def test_a_new_provider_takes_its_module_its_settings_and_one_line(tmp_path: Pat
     forged = Path(shutil.copytree(run, other))
     edit_raw(forged, 0, lambda raw: raw["response"]["body"].update(weights=[3.0, 1.0]))
     reseal(forged)
-    assert run_program(source, ["verify", other])[0][0] == 1
+    assert program.run(["verify", other])[0].status == 1
 
 
 def test_every_kind_of_backend_is_listed_once() -> None:

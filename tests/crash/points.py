@@ -18,7 +18,7 @@ from jevexp.ledger.state import Row
 from jevexp.run import running
 from jevexp.store import RunDirectory
 from jevexp.store.records import Pending
-from jevexp.tracking.tracker import MlflowTracker
+from jevexp.tracking.mlflow import MlflowTracker
 from jevexp.untrusted import writing
 
 NO_RUN_YET = "before the first manifest"

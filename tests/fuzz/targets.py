@@ -33,8 +33,8 @@ from jevexp.harness import score
 from jevexp.identity import model_config, observe
 from jevexp.ledger import FileLedger, LedgerError
 from jevexp.store import RunDirectory
-from jevexp.tracking import content
-from jevexp.tracking.protocol import NOTHING
+from jevexp.tracking import NO_REPORT
+from jevexp.tracking.mlflow import content
 from jevexp.untrusted.console import is_printable
 from tests.fuzz.mutations import NASTY, spoiled_bytes, spoiled_json, text, value
 from tests.support import scripted_openai, systemone, tasks
@@ -342,7 +342,7 @@ def read(verb: str, run: Path, good: Path, day: Path, planned: Any) -> None:
     """Read a run in one of the ways there are; what is printed has to be printable."""
     if verb == "export":
         try:
-            content.read(RunDirectory(run), planned, tracking(), NOTHING)
+            content.read(RunDirectory(run), planned, tracking(), NO_REPORT)
         except (InputError, ValueError, OSError):
             # What the tracker turns into its one line.
             return

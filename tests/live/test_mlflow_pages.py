@@ -7,8 +7,8 @@ from contextlib import contextmanager
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from jevexp.tracking.place import Place
-from jevexp.tracking.server import user_interface
+from jevexp.tracking.mlflow.environment import user_interface
+from jevexp.tracking.mlflow.location import StoreLocation
 from tests.support.browser import browser, opened
 from tests.support.cli import jevexp
 from tests.support.ports import free_port
@@ -39,7 +39,7 @@ def links(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterato
     )
     assert done.status == 0, done.out + done.err
     printed = dict(re.findall(rf"^(\w[\w ]*?)\s+({USUAL}\S+)$", done.out, re.MULTILINE))
-    with user_interface(Place.of(None, workplace / "outputs"), free_port()) as child:
+    with user_interface(StoreLocation.of(None, workplace / "outputs"), free_port()) as child:
         child.wait_until_up()
         yield {name: link.replace(USUAL, child.address) for name, link in printed.items()}
     expect.set_options(timeout=5000)

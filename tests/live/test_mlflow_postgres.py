@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from jevexp.tracking.conversation import conversation
-from jevexp.tracking.tracker import MlflowTracker
+from jevexp.tracking.mlflow import MlflowTracker
+from jevexp.tracking.mlflow.environment import mlflow_environment
 from tests.support.mlflow_server import client_of, mlflow_server
 from tests.support.postgres import Postgres, postgres
 from tests.support.runs import make_run, tracking
@@ -32,7 +32,7 @@ def test_eight_workers_log_through_one_server(database: Postgres, tmp_path: Path
 
     with mlflow_server(tmp_path, database=database.url) as uri:
         said = log_from_workers(runs, tracking(uri=uri, timeout_s=60.0), WORKERS)
-        with conversation(60):
+        with mlflow_environment(60):
             client = client_of(uri)
             experiment = client.get_experiment_by_name("jevexp").experiment_id
             found = client.search_runs([experiment])

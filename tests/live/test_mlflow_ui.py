@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jevexp.tracking.tracker import MlflowTracker
+from jevexp.tracking.mlflow import MlflowTracker
 from tests.support.cli import start
 from tests.support.mlflow_server import answers, wait_for
 from tests.support.ports import free_port

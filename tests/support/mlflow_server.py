@@ -12,7 +12,7 @@ from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from jevexp.tracking.conversation import conversation
+from jevexp.tracking.mlflow.environment import mlflow_environment
 from tests.support.ports import free_port
 
 START_TIMEOUT_S = 180
@@ -64,8 +64,8 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 
 def client_of(uri: str) -> Any:
-    """MLflow's own client, to read back what was written; for use in a `conversation`."""
-    with conversation(10):
+    """MLflow's own client, to read back what was written; for use in a `mlflow_environment`."""
+    with mlflow_environment(10):
         from mlflow import MlflowClient
 
         return MlflowClient(tracking_uri=uri)

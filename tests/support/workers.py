@@ -6,8 +6,8 @@ from pathlib import Path
 
 from jevexp.settings import Tracking
 from jevexp.store import RunDirectory
-from jevexp.tracking.protocol import TrackingError
-from jevexp.tracking.tracker import MlflowTracker
+from jevexp.tracking import TrackingError
+from jevexp.tracking.mlflow import MlflowTracker
 from tests.support.runs import noul_tasks
 
 TASKS = noul_tasks(4)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from jevexp.tracking.conversation import conversation
-from jevexp.tracking.place import make_own
-from jevexp.tracking.tracker import MlflowTracker
+from jevexp.tracking.mlflow import MlflowTracker
+from jevexp.tracking.mlflow.environment import mlflow_environment
+from jevexp.tracking.mlflow.location import make_own
 from tests.support.runs import tracking
 
 MakeTracker = Callable[..., MlflowTracker]
@@ -39,7 +39,7 @@ def client(outputs: Path) -> Any:
     """MLflow's own client on the same database, to read back what was written."""
     if not (database := outputs / "mlflow.db").exists():
         make_own(database)
-    with conversation(10):
+    with mlflow_environment(10):
         from mlflow import MlflowClient
 
         return MlflowClient(tracking_uri=f"sqlite:///{outputs}/mlflow.db")

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from jevexp.tracking import TrackingError, make_tracker
-from jevexp.tracking.tracker import MlflowTracker
+from jevexp.tracking import TrackingError, make_trackers
+from jevexp.tracking.mlflow import MlflowTracker
 from tests.support.runs import make_run, noul_tasks, tracking
 from tests.tracking.conftest import MakeTracker
 
@@ -23,7 +23,7 @@ def test_a_database_that_is_not_there_yet_is_made_later(tmp_path: Path) -> None:
 def test_a_database_that_is_there_is_named(make: MakeTracker, tmp_path: Path) -> None:
     tracker = make()
     tracker.log(make_run(tmp_path / "run", noul_tasks(1)))
-    database = tracker.place.database
+    database = tracker.location.database
     assert database is not None
     before = sorted(database.parent.iterdir())
 
@@ -53,4 +53,4 @@ def test_a_server_that_is_down_is_said(tmp_path: Path) -> None:
 
 
 def test_without_tracking_there_is_nothing_to_check(tmp_path: Path) -> None:
-    assert make_tracker(tracking(kind="none"), tmp_path).check() == "none"
+    assert make_trackers(tracking(kind="none"), tmp_path) == {}

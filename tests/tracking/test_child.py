@@ -16,8 +16,10 @@ from types import FrameType
 import pytest
 
 from jevexp.store import RunDirectory
-from jevexp.tracking import NOTHING, TrackingError, child
-from jevexp.tracking.tracker import MlflowTracker
+from jevexp.tracking import NO_REPORT, TrackingError
+from jevexp.tracking.mlflow import MlflowTracker, child
+from jevexp.tracking.mlflow.content import read
+from jevexp.tracking.mlflow.location import StoreLocation
 from tests.support.cli import start
 from tests.support.runs import make_run, noul_tasks, tracking
 
@@ -224,14 +226,14 @@ def test_what_cannot_be_made_of_a_run_ends_the_call_and_no_more(
 ) -> None:
     """What is made only when it is asked for comes back through the pipe, also a failure of it."""
     store = child.ChildStore(
-        tracking(uri="http://127.0.0.1:1"), MlflowTracker(tracking(), tmp_path).place, {}
+        tracking(uri="http://127.0.0.1:1"), StoreLocation.of(None, tmp_path), {}
     )
 
     def fail(_: Path) -> None:
         raise ValueError("no numbers")
 
     with pytest.raises(TrackingError, match="report: ValueError: no numbers"):
-        store._answer({"report": fail}, {"ask": "report", "folder": str(tmp_path)})
+        store._answer({"report": fail}, {"ask": "report", "argument": str(tmp_path)})
 
 
 def test_the_time_grows_with_what_is_sent(
@@ -244,11 +246,12 @@ def test_the_time_grows_with_what_is_sent(
         raise TrackingError("enough")
 
     monkeypatch.setattr(child.ChildStore, "_call", note)
-    tracker = MlflowTracker(tracking(uri="http://127.0.0.1:1", traces=True), tmp_path)
-    content = tracker._read(run, TASKS, NOTHING)
+    settings = tracking(uri="http://127.0.0.1:1", traces=True)
+    store = MlflowTracker(settings, tmp_path)._store
+    content = read(run, TASKS, settings, NO_REPORT)
     for changed in (content, replace(content, traces=None)):
         with pytest.raises(TrackingError):
-            tracker._store.write(changed)
+            store.write(changed)
     size = sum(path.stat().st_size for path in content.files)
     assert asked[1] == pytest.approx(size * child.SECONDS_A_BYTE)
     assert asked[0] - asked[1] == pytest.approx(len(TASKS) * child.SECONDS_A_TRACE)

@@ -8,7 +8,7 @@ import pytest
 
 from jevexp.store import RunDirectory
 from jevexp.tracking import Change, SweepComparison, TrackingError
-from jevexp.tracking.tracker import MlflowTracker
+from jevexp.tracking.mlflow import MlflowTracker
 from tests.support.runs import DATASET_HASH, make_run, noul_tasks
 from tests.tracking.test_tracker import artifact, names
 
@@ -28,7 +28,9 @@ def comparison(runs: list[RunDirectory], name: str = "sweep", text: str = "a") -
         (folder / "plots" / "p.csv").write_text(text)
         (folder / "report.html").write_text(f"<p>{text}")
 
-    return SweepComparison(name, "comparison · original · 2 runs", runs, dict, lambda: text, report)
+    return SweepComparison(
+        name, "comparison · original · 2 runs", runs, dict, lambda _: text, report
+    )
 
 
 def test_it_has_a_kind_a_description_its_tasks_and_its_report(
@@ -56,7 +58,7 @@ def test_the_same_evidence_is_not_compared_again(
     runs = sweep(tmp_path / "sweep")
     first = tracker.log_comparison(comparison(runs))
 
-    def never() -> str:
+    def never(_: object) -> str:
         raise AssertionError("computed again")
 
     again = tracker.log_comparison(
@@ -144,7 +146,7 @@ def test_it_names_the_runs_so_that_they_can_be_told_apart(
     first, second = (tracker.log(run, TASKS) for run in runs)
 
     tracker.log_comparison(
-        replace(comparison(runs), names=lambda: {second.run_id: "original · seed=2 · llama_cpp"})
+        replace(comparison(runs), names=lambda: {second.directory: "original · seed=2 · llama_cpp"})
     )
 
     assert client.get_run(first.run_id).info.run_name == first.name

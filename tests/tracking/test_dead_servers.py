@@ -12,7 +12,7 @@ import pytest
 
 from jevexp.store import RunDirectory
 from jevexp.tracking import TrackingError
-from jevexp.tracking.tracker import MlflowTracker
+from jevexp.tracking.mlflow import MlflowTracker
 from tests.support.ports import free_port
 from tests.support.runs import make_run, noul_tasks, tracking
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jevexp.tracking import TrackingError
-from jevexp.tracking.tracker import MlflowTracker
+from jevexp.tracking.mlflow import MlflowTracker
 from tests.support.runs import make_killed_run, make_run, noul_tasks
 from tests.tracking.conftest import MakeTracker
 from tests.tracking.test_tracker import artifact

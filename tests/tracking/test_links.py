@@ -2,7 +2,7 @@
 
 from urllib.parse import parse_qs, urlsplit
 
-from jevexp.tracking.links import make_links
+from jevexp.tracking.mlflow.links import make_links
 
 
 def query(link: str) -> dict[str, list[str]]:

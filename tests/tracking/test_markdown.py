@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jevexp.store import Manifest
-from jevexp.tracking.note import code, note, plain
-from jevexp.tracking.protocol import no_intervals
+from jevexp.tracking.mlflow.labels import code, note, plain
 from jevexp.untrusted.console import is_printable
 from tests.support.runs import make_run, manifest, noul_tasks
 
@@ -45,7 +44,7 @@ def test_a_note_is_inert(tmp_path: Path, field: str) -> None:
         fields["model"]["declared"]["quantization"]["label"] = EVIL
     else:
         fields["model"][field] = [EVIL] if field == "resolved" else EVIL
-    changed = note(run, Manifest.model_validate(fields), None, no_intervals())
+    changed = note(run, Manifest.model_validate(fields), None, {})
     outside = re.sub("`[^`\n]*`", "", changed)
     for acts in ("<script", "![", "](", "\n#"):
         assert acts not in outside

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jevexp.tracking.labels import safe_names
+from jevexp.tracking.mlflow.labels import safe_names
 
 
 @pytest.mark.parametrize("name", ["policy", "multi hop", "a.b-c_d:e", "ordinal.v2", "Größe"])

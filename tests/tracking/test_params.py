@@ -1,6 +1,6 @@
 """The configuration as flat parameters."""
 
-from jevexp.tracking.labels import params
+from jevexp.tracking.mlflow.labels import params
 
 
 def test_leaves_get_dotted_names() -> None:

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from jevexp.store import RunDirectory
-from jevexp.tracking.conversation import conversation
-from jevexp.tracking.place import adopt
-from jevexp.tracking.protocol import TrackingError
-from jevexp.tracking.tracker import MlflowTracker
+from jevexp.tracking import TrackingError
+from jevexp.tracking.mlflow import MlflowTracker
+from jevexp.tracking.mlflow.environment import mlflow_environment
+from jevexp.tracking.mlflow.location import adopt
 from tests.support.runs import make_run, noul_tasks, tracking
 
 TASKS = noul_tasks(4)
@@ -56,7 +56,7 @@ def log_at_once(processes: ForkServerContext, runs: list[Path], outputs: Path) -
 
 
 def logged(outputs: Path) -> list[Any]:
-    with conversation(10):
+    with mlflow_environment(10):
         from mlflow import MlflowClient
 
         client = MlflowClient(tracking_uri=f"sqlite:///{outputs}/mlflow.db")

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from jevexp.tracking import TrackingError
-from jevexp.tracking import server as module
-from jevexp.tracking.place import Place
-from jevexp.tracking.server import user_interface
+from jevexp.tracking.mlflow import environment as module
+from jevexp.tracking.mlflow.environment import user_interface
+from jevexp.tracking.mlflow.location import StoreLocation
 
 
 def child(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
@@ -23,7 +23,7 @@ def test_a_child_that_ends_at_once_is_quoted(
 
     with (
         pytest.raises(TrackingError, match="ended with status 1: no such option"),
-        user_interface(Place.of(None, tmp_path), 1) as running,
+        user_interface(StoreLocation.of(None, tmp_path), 1) as running,
     ):
         running.wait_until_up()
 
@@ -36,7 +36,7 @@ def test_a_child_finds_no_modules_in_the_folder_where_we_are(
 
     with (
         pytest.raises(TrackingError) as refused,
-        user_interface(Place.of(None, tmp_path), 1) as running,
+        user_interface(StoreLocation.of(None, tmp_path), 1) as running,
     ):
         running.wait_until_up()
 
@@ -61,7 +61,7 @@ def test_a_child_that_never_answers_is_given_up_and_ended(
 
     with (
         pytest.raises(TrackingError, match="cannot be reached"),
-        user_interface(Place.of(None, tmp_path), 1) as running,
+        user_interface(StoreLocation.of(None, tmp_path), 1) as running,
     ):
         running.wait_until_up()
 
@@ -75,6 +75,6 @@ def test_a_child_that_ends_later_is_quoted_too(
 
     with (
         pytest.raises(TrackingError, match="ended with status 9: out of memory"),
-        user_interface(Place.of(None, tmp_path), 1) as running,
+        user_interface(StoreLocation.of(None, tmp_path), 1) as running,
     ):
         running.wait_until_over()

@@ -15,9 +15,9 @@ from jevexp.cli.verbs.export import main as export
 from jevexp.cli.verbs.ui import main as ui
 from jevexp.errors import InputError
 from jevexp.tracking import TrackingError
-from jevexp.tracking.conversation import conversation, environment_for
-from jevexp.tracking.place import Place, is_own, make_own
-from jevexp.tracking.tracker import MlflowTracker
+from jevexp.tracking.mlflow import MlflowTracker
+from jevexp.tracking.mlflow.environment import environment_for, mlflow_environment
+from jevexp.tracking.mlflow.location import StoreLocation, is_own, make_own
 from tests.support.cli import jevexp
 from tests.support.runs import make_run, noul_tasks, tracking
 
@@ -63,7 +63,7 @@ StrangersDatabase = Callable[[Path, str], None]
 def strangers_database(tmp_path_factory: pytest.TempPathFactory) -> StrangersDatabase:
     """Makes a database whose experiment keeps its files elsewhere; nobody remembers making it."""
     template = tmp_path_factory.mktemp("strangers") / "mlflow.db"
-    with conversation(10):
+    with mlflow_environment(10):
         from mlflow import MlflowClient
 
         client = MlflowClient(tracking_uri=f"sqlite:///{template}")
@@ -266,7 +266,7 @@ def test_a_database_is_ones_own_only_as_and_where_it_was_made(tmp_path: Path) ->
 def test_files_go_where_the_address_says_and_nowhere_else(
     uri: str | None, location: str, held: bool
 ) -> None:
-    assert Place.of(uri, Path("/o")).holds(location) is held
+    assert StoreLocation.of(uri, Path("/o")).holds(location) is held
 
 
 SECRETS = {
@@ -295,7 +295,7 @@ def test_mlflows_process_finds_no_login_but_that_of_the_named_address(
 ) -> None:
     for name, value in SECRETS.items():
         monkeypatch.setenv(name, value)
-    found = environment_for(Place.of(uri, Path("/o")), {}, "/empty")
+    found = environment_for(StoreLocation.of(uri, Path("/o")), {}, "/empty")
     assert SECRETS.keys() & found.keys() == kept
     needs_home = uri is not None and not uri.startswith("https")
     assert (found["HOME"] == "/empty") is not needs_home
@@ -305,8 +305,8 @@ def test_a_server_on_this_machine_is_reached_without_a_proxy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://proxy.test:3128")
-    here = environment_for(Place.of("http://127.0.0.1:5000", Path("/o")), {}, "/empty")
-    there = environment_for(Place.of("http://h:5000", Path("/o")), {}, "/empty")
+    here = environment_for(StoreLocation.of("http://127.0.0.1:5000", Path("/o")), {}, "/empty")
+    there = environment_for(StoreLocation.of("http://h:5000", Path("/o")), {}, "/empty")
     assert "HTTP_PROXY" not in here
     assert there["HTTP_PROXY"] == "http://proxy.test:3128"
 

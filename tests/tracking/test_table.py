@@ -7,7 +7,7 @@ import pytest
 
 from jevexp.core.record import Record
 from jevexp.core.task import Task
-from jevexp.tracking.traces import met, per_task
+from jevexp.tracking.mlflow.content import pair_with_records, per_task
 from tests.support.runs import failure, noul_tasks, record, wrong
 
 
@@ -80,7 +80,8 @@ def test_mlflow_pairs_by_task_and_compares_outcomes_first() -> None:
 def test_records_meet_their_tasks_in_whatever_order_they_are(order: list[int]) -> None:
     tasks = noul_tasks(4)
     found_ = [
-        (task.id, found and found.task_id) for task, found in met(tasks, records(tasks, order))
+        (task.id, found and found.task_id)
+        for task, found in pair_with_records(tasks, records(tasks, order))
     ]
     assert found_ == [(f"t{n}", f"t{n}" if n in order else None) for n in range(4)]
 

@@ -8,7 +8,7 @@ import pytest
 from jevexp.harness import summarize
 from jevexp.store import RunDirectory, RunStatus
 from jevexp.tracking import Change, TrackedRun, TrackingError
-from jevexp.tracking.conversation import conversation
+from jevexp.tracking.mlflow.environment import mlflow_environment
 from tests.support.runs import failure, make_run, manifest, noul_tasks
 from tests.tracking.conftest import MakeTracker
 
@@ -16,7 +16,7 @@ TASKS = noul_tasks(3)
 
 
 def traces(client: Any, run: TrackedRun) -> dict[str, Any]:
-    with conversation(10):
+    with mlflow_environment(10):
         found = client.search_traces(locations=[run.experiment_id], run_id=run.run_id)
     return {trace.info.tags["mlflow.traceName"]: trace for trace in found}
 
@@ -114,7 +114,7 @@ def test_traces_that_were_written_by_half_are_completed(
     directory = make_run(tmp_path / "run", TASKS)
     tracker = make(traces=True)
     with monkeypatch.context() as patch:
-        patch.setattr("jevexp.tracking.writing._span", lambda *_: 1 / 0)
+        patch.setattr("jevexp.tracking.mlflow.writing._span", lambda *_: 1 / 0)
         with pytest.raises(TrackingError, match="ZeroDivisionError"):
             tracker.log(directory, TASKS)
 

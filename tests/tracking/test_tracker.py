@@ -12,7 +12,7 @@ import pytest
 from jevexp.harness import summarize
 from jevexp.store import RunDirectory, RunStatus
 from jevexp.tracking import Change, TrackingError
-from jevexp.tracking.tracker import MlflowTracker
+from jevexp.tracking.mlflow import MlflowTracker
 from tests.support.runs import (
     DATASET_HASH,
     WEIGHTS,
@@ -147,7 +147,7 @@ def test_mlflow_reads_the_table_as_its_own(
     tracker: MlflowTracker, client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # This one call of the client asks the default store.
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", tracker.place.uri)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", tracker.location.uri)
     run = tracker.log(make_run(tmp_path / "run", TASKS, wrong_ids={"t1"}, attempted=3), TASKS)
 
     tags = client.get_run(run.run_id).data.tags
@@ -218,7 +218,7 @@ def test_a_run_that_was_logged_by_half_is_completed(
 ) -> None:
     directory = make_run(tmp_path / "run", TASKS)
     with monkeypatch.context() as patch:
-        patch.setattr("jevexp.tracking.writing._log_artifacts", lambda *_: 1 / 0)
+        patch.setattr("jevexp.tracking.mlflow.writing._log_artifacts", lambda *_: 1 / 0)
         with pytest.raises(TrackingError, match="ZeroDivisionError"):
             tracker.log(directory, TASKS)
 

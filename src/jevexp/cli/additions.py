@@ -15,13 +15,12 @@ from jevexp.store import RunDirectory
 from jevexp.tracking import Intervals, RunReport
 
 
-def additions(directory: RunDirectory, tasks: Sequence[Task] | None, *, report: bool) -> RunReport:
-    """What is logged with a run beside its evidence; computed once, and only if it is needed.
+def run_report(directory: RunDirectory, tasks: Sequence[Task] | None) -> RunReport:
+    """What can be computed of a run; computed once for all trackers, and only if one needs it.
 
     Args:
         directory: the finished run.
         tasks: those that were planned; None where they cannot be had.
-        report: whether its page and its plots belong to it.
     """
 
     @cache
@@ -42,7 +41,7 @@ def additions(directory: RunDirectory, tasks: Sequence[Task] | None, *, report: 
             run, comparison = run_and_comparison
             write_report(comparison, [run], ReportPaths(folder / PAGE))
 
-    return RunReport(intervals, write if report else None)
+    return RunReport(intervals, write)
 
 
 def _intervals(comparison: Comparison) -> Intervals:

@@ -1,26 +1,26 @@
 """One run in this process: its progress, its tracking and its report at the end."""
 
-import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
-from jevexp.cli.additions import additions
+from jevexp.cli.additions import run_report
 from jevexp.cli.console import make_run_console
 from jevexp.cli.end_of_run import Refused, report_run, report_run_on_disk
 from jevexp.cli.paths import remove_refused
 from jevexp.cli.progress import make_observer
-from jevexp.cli.sweep_comparison import log_sweep_comparison
-from jevexp.cli.tracked import export_options
+from jevexp.cli.sweep_comparison import sweep_comparison
 from jevexp.core.task import Task
 from jevexp.errors import InputError
 from jevexp.run import Launch, Outcome, Plan, plan, run
 from jevexp.settings import Settings
 from jevexp.store import RunDirectory
-from jevexp.tracking import NOTHING, NoTracker, TrackedRun, TrackingError, make_tracker
+from jevexp.tracking import NO_REPORT, TrackedRun, TrackingError, make_trackers
+from jevexp.untrusted.addresses import redacted
 
 # With more, statistics at the end of a run would take longer and more memory than the run.
 MOST_TASKS = 20_000
@@ -111,60 +111,73 @@ def tracking_of(settings: Settings) -> "Tracking":
 
 
 class Tracking:
-    """Logs complete run directories where the settings say, and knows where to look at them."""
+    """Tells every configured tracker of complete run directories, and where to look at them.
+
+    A tracker that fails costs neither the run nor what the other trackers get: it is a warning.
+    """
 
     def __init__(self, settings: Settings, console: Console) -> None:
-        self._tracker = make_tracker(settings.tracking, Path(settings.outputs))
-        self._options = export_options(settings.tracking, settings.outputs)
-        self._report = settings.tracking.report
+        self._trackers = make_trackers(settings.tracking, Path(settings.outputs))
         self._console = console
-        self._tracked: list[TrackedRun] = []
+        self._tracked: dict[str, list[TrackedRun]] = {name: [] for name in self._trackers}
 
     def __call__(self, directory: RunDirectory, tasks: Sequence[Task]) -> None:
-        """Log a run; a failure is a warning that says how to log it later."""
-        try:
-            more = (
-                additions(directory, tasks, report=self._report)
-                if len(tasks) <= MOST_TASKS
-                else NOTHING
-            )
-            if run := self._tracker.log(directory, tasks, more):
-                self._tracked.append(run)
-        except TrackingError as error:
-            self._warn(f"not tracked: {error}; log it later with: {self._later(directory.path)}")
+        """Log a run."""
+        report = run_report(directory, tasks) if len(tasks) <= MOST_TASKS else NO_REPORT
+        for name, tracker in self._trackers.items():
+            with self._warning(name, directory.path):
+                self._tracked[name].append(tracker.log(directory, tasks, report))
 
     def put_off(self, directory: RunDirectory) -> None:
         """Say how a run is logged later that was ended in a hurry."""
-        if not isinstance(self._tracker, NoTracker):
-            self._warn(f"not tracked; log it later with: {self._later(directory.path)}")
+        for name in self._trackers:
+            self._warn(f"{name}: not tracked{self._later(name, directory.path)}")
 
     def print_links(self) -> None:
         """Say where a browser shows the runs that were logged through this object."""
-        self._print(self._tracked)
+        for name, runs in self._tracked.items():
+            self._print(name, runs)
 
     def finish_sweep(self, sweep: Path, *, interrupted: bool) -> None:
         """Compare the runs of a sweep and say where a browser shows them, whoever logged them.
 
         A sweep that somebody interrupted is not compared: they do not want to wait.
         """
-        compared = []
+        comparison = None
         try:
-            runs = self._tracker.runs(sweep.name)
-            if not interrupted and (run := log_sweep_comparison(self._tracker, sweep, runs)):
-                compared.append(run)
-        except TrackingError as error:
-            self._warn(f"not tracked: {error}; log it later with: {self._later(sweep)}")
-            return
+            if self._trackers and not interrupted:
+                comparison = sweep_comparison(sweep)
         except InputError as error:
             self._warn(f"no comparison of the sweep: {error}")
-        self._print(runs, compared)
+        for name, tracker in self._trackers.items():
+            with self._warning(name, sweep):
+                runs = tracker.runs(sweep.name)
+                compared = comparison and runs and tracker.log_comparison(comparison)
+                self._print(name, runs, [compared] if compared else [])
 
-    def _print(self, runs: Sequence[TrackedRun], compared: Sequence[TrackedRun] = ()) -> None:
-        if links := self._tracker.links(runs, comparisons=compared):
-            self._console.print(*map(Text, ["mlflow:", *links.lines()]), sep="\n")
+    def _print(
+        self, name: str, runs: Sequence[TrackedRun], compared: Sequence[TrackedRun] = ()
+    ) -> None:
+        if lines := self._trackers[name].addresses(runs, compared):
+            self._console.print(*map(Text, [f"{name}:", *lines]), sep="\n")
 
-    def _later(self, path: Path) -> str:
-        return " ".join(["jevexp export", shlex.quote(str(path)), *self._options])
+    @contextmanager
+    def _warning(self, name: str, path: Path) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001  a tracker may raise anything
+            self._warn(f"{name}: not tracked: {_cause(error)}{self._later(name, path)}")
+
+    def _later(self, name: str, path: Path) -> str:
+        command = self._trackers[name].export_command(path)
+        return f"; log it later with: {command}" if command else ""
 
     def _warn(self, message: str) -> None:
         self._console.print(Text.assemble(("warning: ", "bold yellow"), message))
+
+
+def _cause(error: Exception) -> str:
+    """Why a tracker failed, in one line."""
+    if isinstance(error, TrackingError):
+        return str(error)
+    return redacted(f"{type(error).__name__}: {error}".strip().splitlines()[0])

@@ -12,8 +12,7 @@ from jevexp.analysis.report.page import PAGE, ReportPaths, write_report
 from jevexp.analysis.runs import FinishedRun, check_comparable
 from jevexp.cli.choose_runs import answered, read_runs
 from jevexp.core.json import dumps
-from jevexp.tracking import SweepComparison, TrackedRun, Tracker
-from jevexp.tracking.links import run_link
+from jevexp.tracking import SweepComparison
 from jevexp.untrusted.writing import write_new
 
 # MLflow keeps 8000 characters of a description, and nobody reads more.
@@ -21,55 +20,43 @@ MOST_CHARACTERS = 7500
 Address = Callable[[str], str | None]
 
 
-def log_sweep_comparison(
-    tracker: Tracker, sweep: Path, tracked: Sequence[TrackedRun]
-) -> TrackedRun | None:
-    """Log the comparison of a sweep's runs on disk, the first one as the baseline.
+def sweep_comparison(sweep: Path) -> SweepComparison | None:
+    """The comparison of a sweep's runs on disk, the first one as the baseline.
 
-    Args:
-        tracker: where to.
-        sweep: the sweep's directory.
-        tracked: its runs, as far as the tracker has them.
+    It is computed when the first tracker needs it.
 
     Returns:
-        The comparison as it is tracked now; None where nothing is tracked, or for a single run.
+        None where fewer than two runs were answered.
 
     Raises:
         InputError: the runs cannot be compared.
-        TrackingError: it could not be logged.
     """
     directories = answered(sweep)
-    if not tracked or len(directories) < 2:
+    if len(directories) < 2:
         return None
     runs = read_runs(directories)
     check_comparable(runs)
-    addresses = {run.directory: run_link(run.experiment_id, run.run_id) for run in tracked}
 
     @cache
     def compared() -> Comparison:
         return compare(runs, Options())
 
-    return tracker.log_comparison(
-        SweepComparison(
-            sweep=sweep.resolve().name,
-            name=f"comparison · {runs[0].manifest.dataset.name} · {len(runs)} runs",
-            runs=directories,
-            names=lambda: _names(compared(), runs, tracked),
-            note=lambda: comparison_note(compared(), str(sweep.resolve()), addresses.get),
-            report=lambda folder: _write(compared(), runs, folder),
-        )
+    return SweepComparison(
+        sweep=sweep.resolve().name,
+        name=f"comparison · {runs[0].manifest.dataset.name} · {len(runs)} runs",
+        runs=directories,
+        names=lambda: _names(compared(), runs),
+        note=lambda addresses: comparison_note(compared(), str(sweep.resolve()), addresses.get),
+        report=lambda folder: _write(compared(), runs, folder),
     )
 
 
-def _names(
-    comparison: Comparison, runs: Sequence[FinishedRun], tracked: Sequence[TrackedRun]
-) -> dict[str, str]:
+def _names(comparison: Comparison, runs: Sequence[FinishedRun]) -> dict[str, str]:
     """What tells runs of one model apart, in their names: lists and charts show nothing else."""
-    ids = {run.directory: run.run_id for run in tracked}
     return {
-        ids[compared.run]: run.manifest.titled(compared.label)
+        compared.run: run.manifest.titled(compared.label)
         for compared, run in zip(comparison.runs, runs, strict=True)
-        if compared.run in ids and compared.label != run.manifest.model.declared.name
+        if compared.label != run.manifest.model.declared.name
     }
 
 

@@ -2,13 +2,14 @@
 
 import argparse
 import re
-import shlex
 from pathlib import Path
 
 from jevexp.errors import InputError
-from jevexp.settings import Tracking
+from jevexp.settings import MlflowTracking
 from jevexp.store import RunDirectory
-from jevexp.tracking import TrackingError, make_tracker
+from jevexp.tracking import TrackingError
+from jevexp.tracking.mlflow import MlflowTracker
+from jevexp.tracking.mlflow.location import OUTPUTS
 
 _RUN_ID = re.compile(r"(?:mlflow:)?([0-9a-f]{32})")
 # As conf/tracking/mlflow.yaml has them.
@@ -19,9 +20,6 @@ _DEFAULTS = {
     "raw_evidence": False,
     "timeout_s": 10.0,
 }
-
-
-OUTPUTS = "outputs"
 
 
 def add_store(parser: argparse.ArgumentParser) -> None:
@@ -69,31 +67,14 @@ def login_fields(arguments: argparse.Namespace) -> dict[str, str | bool | None]:
     return {name: getattr(arguments, name) for name in names}
 
 
-def export_options(settings: Tracking, outputs: str) -> list[str]:
-    """The options with which `jevexp export` goes where these settings say; no secret."""
-    place = [] if outputs == OUTPUTS else ["--outputs", shlex.quote(outputs)]
-    if settings.uri is None:
-        return place
-    named = {
-        "--uri": settings.uri,
-        "--token-env": settings.token_env,
-        "--username-env": settings.username_env,
-        "--password-env": settings.password_env,
-    }
-    words = [word for name, value in named.items() if value for word in (name, shlex.quote(value))]
-    if settings.uri.startswith(("http://", "https://")):
-        place = []
-    return [*place, *words, *(["--allow-http"] if settings.allow_http else [])]
-
-
-def store_settings(arguments: argparse.Namespace) -> Tracking:
-    """Tracking settings for what the command line says about MLflow.
+def store_settings(arguments: argparse.Namespace) -> MlflowTracking:
+    """MLflow's settings for what the command line says about MLflow.
 
     Raises:
         InputError: the address or the login is unusable.
     """
     given = {"uri": arguments.uri, "experiment": arguments.experiment}
-    return Tracking.of(_DEFAULTS | given | login_fields(arguments), at="tracking")
+    return MlflowTracking.of(_DEFAULTS | given | login_fields(arguments), at="tracking")
 
 
 def run_id_of(argument: str) -> str | None:
@@ -118,7 +99,7 @@ class TrackedRuns:
         self._where: str | None = arguments.where
         self._experiment: str = arguments.experiment
         self._copies = copies
-        self._tracker = make_tracker(store_settings(arguments), arguments.outputs)
+        self._tracker = MlflowTracker(store_settings(arguments), arguments.outputs)
         self._fetched: dict[str, RunDirectory] = {}
 
     def selected(self) -> list[RunDirectory]:

@@ -13,7 +13,7 @@ from jevexp.ledger import LedgerFile, LedgerLocation, ledger_database
 from jevexp.settings import Caps, Settings
 from jevexp.store.adoption import Adoption
 from jevexp.store.directory import LEDGER
-from jevexp.tracking import make_tracker
+from jevexp.tracking import make_trackers
 from jevexp.untrusted.console import SafeConsole
 
 
@@ -75,7 +75,8 @@ def plan(settings: Settings) -> Plan:
     tasks = dataset.tasks[: settings.caps.limit]
     backend = make_backend(settings.backend, settings.model, tasks)
     check_concurrency(backend, settings.runner.concurrency)
-    make_tracker(settings.tracking, Path(settings.outputs)).check_own()
+    for tracker in make_trackers(settings.tracking, Path(settings.outputs)).values():
+        tracker.check_own()
     check_ledger(settings)
     harness = make_harness(settings.harness, concurrency=settings.runner.concurrency)
     harness.check(tasks)

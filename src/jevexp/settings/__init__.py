@@ -24,6 +24,7 @@ from jevexp.settings.base import (
     Name,
     Seconds,
     Sha256,
+    TrackerSettings,
     Usd,
     field_names,
     read_secret,
@@ -59,11 +60,13 @@ from jevexp.settings.run import (
     Settings,
     check_ledger_url,
 )
-from jevexp.settings.tracking import Tracking
+from jevexp.settings.trackers import TRACKERS, TrackerEntry, Tracking
+from jevexp.settings.tracking import MlflowTracking
 
 __all__ = [
     "PINNED_COMMIT",
     "PROVIDERS",
+    "TRACKERS",
     "AnyBackend",
     "BackendSettings",
     "CacheType",
@@ -82,6 +85,7 @@ __all__ = [
     "LlamaTemplate",
     "LogprobsReadout",
     "LogprobsTemplate",
+    "MlflowTracking",
     "ModelIdentity",
     "Name",
     "OpenAIBackend",
@@ -99,6 +103,8 @@ __all__ = [
     "Settings",
     "Sha256",
     "SystemOneBackend",
+    "TrackerEntry",
+    "TrackerSettings",
     "Tracking",
     "TypevetSession",
     "Usd",

@@ -4,7 +4,7 @@ import difflib
 import math
 import os
 import types
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -44,7 +44,7 @@ class FrozenSettings(BaseModel):
             # converted, so that a number in quotes is a mistake and not a number.
             return cls.model_validate_json(dumps(fields))
         except ValidationError as error:
-            raise InputError(_explain(error, cls, at)) from error
+            raise InputError(_explain(error, cls, fields, at)) from error
 
 
 class BackendSettings(FrozenSettings):
@@ -57,6 +57,12 @@ class BackendSettings(FrozenSettings):
     name: Name
 
     costs_nothing: ClassVar[bool] = False
+
+
+class TrackerSettings(FrozenSettings):
+    """Base of every tracker's settings; `kind` tells the trackers apart."""
+
+    kind: str
 
 
 def read_secret(variable: str | None, field: str) -> str | None:
@@ -85,13 +91,12 @@ def read_secret(variable: str | None, field: str) -> str | None:
     return secret
 
 
-def _explain(error: ValidationError, settings: type[BaseModel], at: str) -> str:
+def _explain(
+    error: ValidationError, settings: type[BaseModel], fields: Mapping[str, Any], at: str
+) -> str:
     """One line for the first mistake: the field, what was found, what to do."""
     first = error.errors()[0]
-    location = [str(part) for part in first["loc"]]
-    # A discriminated union adds its tag to the location; a person never typed it.
-    if location[:1] == ["backend"]:
-        del location[1:2]
+    location = list(_typed(first["loc"], fields, missing=first["type"] == "missing"))
     field = ".".join([at, *location] if at else location)
     if first["type"] == "extra_forbidden":
         return unknown_field(field, settings, at)
@@ -102,6 +107,15 @@ def _explain(error: ValidationError, settings: type[BaseModel], at: str) -> str:
         # Our own validators begin with the field below the model they check.
         return f"{field}.{message}" if field else message
     return f"{field}: {message[0].lower()}{message[1:]}, found {first['input']!r}"
+
+
+def _typed(location: Sequence[int | str], value: Any, *, missing: bool) -> Iterator[str]:
+    """A location without the tags of discriminated unions; a person never typed those."""
+    for number, part in enumerate(location, 1):
+        # A field that is missing is the last part.
+        if not isinstance(value, Mapping) or part in value or (missing and number == len(location)):
+            yield str(part)
+            value = value.get(part) if isinstance(value, Mapping) else None
 
 
 def unknown_field(field: str, settings: type[BaseModel], at: str = "") -> str:

@@ -148,6 +148,7 @@ ORIGINS: Mapping[str, Origin] = {
     "tracking.username_env": Origin.PLACE,
     "tracking.password_env": Origin.PLACE,
     "tracking.allow_http": Origin.PLACE,
+    "tracking.also": Origin.PLACE,
     "identity": Origin.MEASURED,
     # Whom the earlier run's owner trusted is for whoever resumes it to say.
     "group_access": Origin.PLACE,

@@ -10,7 +10,7 @@ from jevexp.core.json import dumps
 from jevexp.settings.base import EnvironmentVariable, FrozenSettings, Name, Sha256, Usd
 from jevexp.settings.model import ModelIdentity
 from jevexp.settings.providers import AnyBackend
-from jevexp.settings.tracking import Tracking
+from jevexp.settings.trackers import Tracking
 from jevexp.untrusted.addresses import check_database_address, holds_password
 
 DATABASES = ("sqlite:///", "postgresql://", "postgresql+psycopg://")
@@ -179,7 +179,11 @@ class Settings(FrozenSettings):
 
     def resolved(self) -> dict[str, Any]:
         """The configuration as plain JSON, every default filled in."""
-        return self.model_dump(mode="json")
+        fields = self.model_dump(mode="json")
+        if not fields["tracking"].get("also"):
+            # As it was before there was more than MLflow: the hash stays the same.
+            fields["tracking"].pop("also", None)
+        return fields
 
     @property
     def config_hash(self) -> str:

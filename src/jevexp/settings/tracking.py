@@ -1,16 +1,16 @@
-"""Where finished runs are logged."""
+"""What MLflow is told of where and how finished runs are logged."""
 
 import re
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from jevexp.settings.base import EnvironmentVariable, FrozenSettings, Seconds
+from jevexp.settings.base import EnvironmentVariable, Seconds, TrackerSettings
 from jevexp.untrusted.addresses import check_address, holds_password
 
 
-class Tracking(FrozenSettings):
-    """Where finished runs are logged. `uri` null: an SQLite database under the outputs folder.
+class MlflowTracking(TrackerSettings):
+    """MLflow. `uri` null: an SQLite database under the outputs folder. `kind` none: no tracker.
 
     The fields with a default came later: a run directory from before them is still exported.
     """

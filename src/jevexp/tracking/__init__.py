@@ -1,44 +1,184 @@
-"""Where finished runs are logged: MLflow, behind one small protocol."""
+"""Where finished runs are logged: a narrow protocol, and the configured trackers behind it."""
 
+import importlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
-from jevexp.settings import Tracking
-from jevexp.tracking.links import Links
-from jevexp.tracking.protocol import (
-    NOTHING,
-    Change,
-    Intervals,
-    NoTracker,
-    RunReport,
-    SweepComparison,
-    TrackedRun,
-    Tracker,
-    TrackingError,
-)
-from jevexp.tracking.tracker import MlflowTracker
+from jevexp.core.task import Task
+from jevexp.settings import TRACKERS, TrackerSettings, Tracking
+from jevexp.store import RunDirectory
 
-__all__ = [
-    "NOTHING",
-    "Change",
-    "Intervals",
-    "Links",
-    "NoTracker",
-    "RunReport",
-    "SweepComparison",
-    "TrackedRun",
-    "Tracker",
-    "TrackingError",
-    "make_tracker",
-]
+# Low and high at 95 %, by the summary's name of a metric.
+Intervals = Mapping[str, tuple[float, float]]
+WriteFiles = Callable[[Path], None]
 
 
-def make_tracker(settings: Tracking, outputs: Path) -> Tracker:
-    """The tracker that `settings` asks for; nothing is imported, opened or asked yet.
+class TrackingError(Exception):
+    """A run could not be logged, or found. The message is one line without secrets.
+
+    Nothing is lost: the run directory is complete, and can be logged later.
+    """
+
+
+class Change(StrEnum):
+    """What logging a directory did to the tracker."""
+
+    CREATED = "logged"
+    """The run is new."""
+    UPDATED = "updated"
+    """An earlier state of the run, or half of it, was there; now it is all there."""
+    NONE = "unchanged"
+    """The same evidence was there already."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrackedRun:
+    """A run as the tracker knows it.
+
+    Attributes:
+        run_id: the tracker's own id.
+        experiment_id: the tracker's id of what holds the run beside others.
+        name: what people see in lists.
+        directory: the name of the run directory.
+        change: what logging it did; NONE where it was only looked up.
+        traced: whether it has its traces.
+    """
+
+    run_id: str
+    experiment_id: str
+    name: str
+    directory: str
+    change: Change = Change.NONE
+    traced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """What can be computed of a run; a tracker calls what it needs.
+
+    Attributes:
+        intervals: computes the intervals of the headline numbers.
+        write: writes report.html and its plots into a folder, or nothing where there is nothing
+            to say; None where that would take too long.
+    """
+
+    intervals: Callable[[], Intervals] = dict
+    write: WriteFiles | None = None
+
+
+NO_REPORT = RunReport()
+
+
+@dataclass(frozen=True, slots=True)
+class SweepComparison:
+    """A sweep's runs held against each other.
+
+    Attributes:
+        sweep: the name of the sweep's directory.
+        name: what people see in lists.
+        runs: the directories that were compared.
+        names: makes names that tell the sweep's runs apart, by the names of their directories.
+        note: makes the description in Markdown, of the addresses of runs by their directories.
+        report: writes the report, its plots and its data into a folder.
+    """
+
+    sweep: str
+    name: str
+    runs: Sequence[RunDirectory]
+    names: Callable[[], Mapping[str, str]]
+    note: Callable[[Mapping[str, str]], str]
+    report: WriteFiles
+
+
+class Tracker(ABC):
+    """Keeps finished runs where they can be looked at side by side.
+
+    A tracker does what it can: whatever is not abstract has nothing to do unless it is overridden.
+    """
+
+    @abstractmethod
+    def check(self) -> str:
+        """Where runs would be logged, in words; nothing is made or changed.
+
+        Raises:
+            TrackingError: a run could not be logged.
+        """
+
+    @abstractmethod
+    def log(
+        self,
+        directory: RunDirectory,
+        tasks: Sequence[Task] | None = None,
+        report: RunReport = NO_REPORT,
+    ) -> TrackedRun:
+        """Log a finished run from its directory; once, however often it is called.
+
+        Args:
+            directory: the run's directory; it is only read.
+            tasks: the tasks that were planned; None where they are not known.
+            report: what else can be computed of the run.
+
+        Raises:
+            TrackingError: it could not be logged; the directory is untouched.
+        """
+
+    def check_own(self) -> None:  # noqa: B027  most trackers have nothing to refuse
+        """Refuse a place that nobody named and that may be somebody else's.
+
+        Raises:
+            InputError: naming it, and how a person says that it is theirs.
+        """
+
+    def runs(self, sweep: str) -> Sequence[TrackedRun]:  # noqa: ARG002
+        """The runs of a sweep that are logged, by whichever process, oldest first.
+
+        Raises:
+            TrackingError: the tracker cannot be asked.
+        """
+        return ()
+
+    def log_comparison(self, comparison: SweepComparison) -> TrackedRun | None:  # noqa: ARG002
+        """Log the comparison of a sweep; once, however often it is called.
+
+        Returns:
+            The comparison as it is tracked now; None where the tracker keeps none.
+
+        Raises:
+            TrackingError: it could not be logged.
+        """
+        return None
+
+    def addresses(
+        self,
+        runs: Sequence[TrackedRun],  # noqa: ARG002
+        comparisons: Sequence[TrackedRun] = (),  # noqa: ARG002
+    ) -> Sequence[str]:
+        """Where a person looks at runs and comparisons of this tracker: lines for a terminal."""
+        return ()
+
+    def export_command(self, path: Path) -> str | None:  # noqa: ARG002
+        """The command that logs a run or a sweep later; None where there is none."""
+        return None
+
+
+def make_tracker(settings: TrackerSettings, outputs: Path) -> Tracker:
+    """One tracker; nothing is opened or asked yet.
 
     Args:
         settings: which one, and where it logs.
-        outputs: the folder of runs, where the default database lives.
+        outputs: the folder of runs, where a tracker may keep what it makes.
+
+    Raises:
+        InputError: the settings name something that cannot be used.
     """
-    if settings.kind == "none":
-        return NoTracker()
-    return MlflowTracker(settings, outputs)
+    module = importlib.import_module(TRACKERS[settings.kind].module)
+    tracker: Tracker = module.make(settings, outputs)
+    return tracker
+
+
+def make_trackers(settings: Tracking, outputs: Path) -> dict[str, Tracker]:
+    """Every tracker that the settings ask for, by name, as `make_tracker` makes them."""
+    return {name: make_tracker(entry, outputs) for name, entry in settings.trackers.items()}

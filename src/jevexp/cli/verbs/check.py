@@ -22,7 +22,7 @@ from jevexp.core.task import Kind, Task
 from jevexp.errors import InputError
 from jevexp.harness import score
 from jevexp.settings import Settings
-from jevexp.tracking import TrackingError, make_tracker
+from jevexp.tracking import TrackingError, make_trackers
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -146,12 +146,15 @@ def _check_decision(task: Task, decision: Decision, report: Report) -> None:
 
 
 def _check_tracking(settings: Settings, report: Report) -> None:
-    try:
-        where = make_tracker(settings.tracking, Path(settings.outputs)).check()
-    except TrackingError as error:
-        report.doubtful("tracking", f"{error}; a run would be complete and untracked")
-    else:
-        report.good("tracking", where)
+    trackers = make_trackers(settings.tracking, Path(settings.outputs))
+    if not trackers:
+        report.good("tracking", "none")
+    for name, tracker in trackers.items():
+        title = "tracking" if name == "mlflow" else name
+        try:
+            report.good(title, tracker.check())
+        except TrackingError as error:
+            report.doubtful(title, f"{error}; a run would be complete and untracked")
 
 
 def _where(description: dict[str, Any]) -> str:

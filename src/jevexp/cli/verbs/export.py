@@ -9,23 +9,24 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.text import Text
 
-from jevexp.cli.additions import additions
+from jevexp.cli.additions import run_report
 from jevexp.cli.console import make_console
-from jevexp.cli.sweep_comparison import log_sweep_comparison
-from jevexp.cli.tracked import OUTPUTS, add_login, export_options, login_fields
+from jevexp.cli.sweep_comparison import sweep_comparison
+from jevexp.cli.tracked import add_login, login_fields
 from jevexp.datasets import planned_tasks_or_none
 from jevexp.errors import InputError
-from jevexp.settings import Tracking
+from jevexp.settings import MlflowTracking
 from jevexp.store import Manifest, RunDirectory, RunStatus
 from jevexp.store.finding import run_directories
 from jevexp.tracking import TrackedRun, Tracker, TrackingError, make_tracker
-from jevexp.tracking.place import DATABASE
+from jevexp.tracking.mlflow import export_options
+from jevexp.tracking.mlflow.location import DATABASE, OUTPUTS
 
 
 class Target(NamedTuple):
     """Where a run goes."""
 
-    settings: Tracking
+    settings: MlflowTracking
     outputs: Path
 
 
@@ -61,14 +62,18 @@ def main(argv: Sequence[str]) -> int:
         comparisons = []
         for sweep in sweeps:
             try:
-                if run := log_sweep_comparison(tracker, sweep, tracked):
+                if (
+                    tracked
+                    and (comparison := sweep_comparison(sweep))
+                    and (run := tracker.log_comparison(comparison))
+                ):
                     console.print(Text(f"{run.change:<10}  comparison of {sweep}"))
                     comparisons.append(run)
             except (InputError, TrackingError) as error:
                 console.print(Text(f"no comparison of {sweep}: {error}", style="yellow"))
                 complete = complete and isinstance(error, InputError)
-        if links := tracker.links(tracked, comparisons=comparisons):
-            console.print("", *map(Text, links.lines()), sep="\n")
+        if addresses := tracker.addresses(tracked, comparisons):
+            console.print("", *map(Text, addresses), sep="\n")
     return 0 if complete else 1
 
 
@@ -107,11 +112,12 @@ def _plan(directory: RunDirectory, given: Path, arguments: argparse.Namespace) -
     manifest = directory.read_manifest()
     resolved = manifest.config.resolved
     fields = resolved["tracking"] | {"kind": "mlflow"}
+    fields.pop("also", None)
     if arguments.uri is None and arguments.outputs is None and fields.get("uri") is not None:
-        settings = Tracking.of(fields, at="tracking")
+        settings = MlflowTracking.of(fields, at="tracking")
         raise InputError(
             f"{directory.path}: its own configuration sends it to another place; confirm that with "
-            f"{' '.join(export_options(settings, OUTPUTS))}"
+            f"{' '.join(export_options(settings))}"
         )
     fields |= {"uri": arguments.uri} | login_fields(arguments)
     if arguments.experiment is not None:
@@ -122,7 +128,7 @@ def _plan(directory: RunDirectory, given: Path, arguments: argparse.Namespace) -
         fields["report"] = True
     if arguments.traces:
         fields["traces"] = True
-    settings = Tracking.of(fields, at="tracking")
+    settings = MlflowTracking.of(fields, at="tracking")
     outputs = arguments.outputs or _outputs(directory.path)
     make_tracker(settings, outputs).check_own()
     sweep = given if given.resolve().name == manifest.sweep else None
@@ -141,16 +147,13 @@ def _log(console: Console, tracker: Tracker, export: Export) -> TrackedRun | Non
     path = export.directory.path
     try:
         tasks = planned_tasks_or_none(export.manifest)
-        settings = export.target.settings
-        more = additions(export.directory, tasks, report=settings.report)
-        run = tracker.log(export.directory, tasks, more)
+        run = tracker.log(export.directory, tasks, run_report(export.directory, tasks))
     except TrackingError as error:
         console.print(Text(f"not logged  {path}: {error}", style="red"))
         return None
-    if run is not None:
-        console.print(Text(f"{run.change:<10}  {path}{_remark(export.manifest)}"))
-        if settings.traces and tasks is None:
-            console.print(Text("            without traces: its tasks are not here"))
+    console.print(Text(f"{run.change:<10}  {path}{_remark(export.manifest)}"))
+    if export.target.settings.traces and tasks is None:
+        console.print(Text("            without traces: its tasks are not here"))
     return run
 
 

@@ -12,10 +12,10 @@ from rich.text import Text
 from jevexp.cli.console import make_console
 from jevexp.cli.tracked import add_store, store_settings
 from jevexp.errors import InputError
-from jevexp.tracking import Tracker, TrackingError, make_tracker
-from jevexp.tracking.links import DEFAULT_PORT
-from jevexp.tracking.place import Place
-from jevexp.tracking.server import HOST, user_interface
+from jevexp.tracking import TrackingError
+from jevexp.tracking.mlflow import MlflowTracker
+from jevexp.tracking.mlflow.environment import HOST, user_interface
+from jevexp.tracking.mlflow.links import DEFAULT_PORT
 from jevexp.untrusted.owners import permissions_of
 
 
@@ -28,18 +28,17 @@ def main(argv: Sequence[str]) -> int:
     arguments = _parser().parse_args(argv)
     if arguments.uri is None and not arguments.outputs.is_dir():
         raise InputError(f"{arguments.outputs}: no such folder; run something, or give --outputs")
-    tracker = make_tracker(store_settings(arguments), arguments.outputs)
+    tracker = MlflowTracker(store_settings(arguments), arguments.outputs)
     tracker.check_own()
     console = make_console()
     for signum in (signal.SIGINT, signal.SIGTERM):
         # Whoever ends us ends the child too; a shell's background job ignores SIGINT otherwise.
         signal.signal(signum, signal.default_int_handler)
     try:
-        place = Place.of(arguments.uri, arguments.outputs)
-        if place.served:
-            console.print(*_links(tracker, place.uri), sep="\n")
+        if tracker.location.served:
+            console.print(*_links(tracker, tracker.location.uri), sep="\n")
         else:
-            _serve(console, tracker, place, arguments.port, arguments.outputs)
+            _serve(console, tracker, arguments.port, arguments.outputs)
     except TrackingError as error:
         console.print(Text(f"error: {error}", style="red"))
         return 1
@@ -59,14 +58,15 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _serve(console: Console, tracker: Tracker, place: Place, port: int, outputs: Path) -> None:
+def _serve(console: Console, tracker: MlflowTracker, port: int, outputs: Path) -> None:
     _check_free(port)
-    if place.database is not None and not place.database.exists():
+    database = tracker.location.database
+    if database is not None and not database.exists():
         # Made here, under a lock: a run may be about to make it too.
         tracker.runs()
     console.print("starting MLflow …")
     # MLflow's own process makes files too.
-    with permissions_of(outputs), user_interface(place, port) as child:
+    with permissions_of(outputs), user_interface(tracker.location, port) as child:
         # The child needs seconds; looking up the runs meanwhile costs none.
         links = _links(tracker, child.address)
         child.wait_until_up()
@@ -75,7 +75,7 @@ def _serve(console: Console, tracker: Tracker, place: Place, port: int, outputs:
         child.wait_until_over()
 
 
-def _links(tracker: Tracker, base: str) -> list[Text]:
+def _links(tracker: MlflowTracker, base: str) -> list[Text]:
     runs = tracker.runs()
     links = tracker.links(runs, base, tracker.comparisons(runs))
     return [*map(Text, links.lines() if links else [f"no runs yet: {base}"])]

@@ -1,6 +1,6 @@
-"""The process that MLflow's client works in: `python -m jevexp.tracking.child_process`.
+"""The process that MLflow's client works in: `python -m jevexp.tracking.mlflow.child_process`.
 
-Standard input says what is asked, one JSON text a line; see `jevexp.tracking.child`.
+Standard input says what is asked, one JSON text a line; see `jevexp.tracking.mlflow.child`.
 """
 
 import json
@@ -15,15 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from jevexp.core.json import dumps
-from jevexp.settings import Tracking
+from jevexp.settings import MlflowTracking
 from jevexp.store import RunDirectory
-from jevexp.tracking.child import tracked_run
-from jevexp.tracking.content import Content, DatasetInput
-from jevexp.tracking.conversation import PASSWORD, TOKEN, USERNAME, conversation
-from jevexp.tracking.place import Place
-from jevexp.tracking.protocol import SweepComparison, TrackingError
-from jevexp.tracking.store import MlflowStore
-from jevexp.tracking.traces import Trace
+from jevexp.tracking import SweepComparison, TrackingError
+from jevexp.tracking.mlflow.child import tracked_run
+from jevexp.tracking.mlflow.content import Content, DatasetInput, Trace
+from jevexp.tracking.mlflow.environment import PASSWORD, TOKEN, USERNAME, mlflow_environment
+from jevexp.tracking.mlflow.location import StoreLocation
+from jevexp.tracking.mlflow.store import MlflowStore
 
 # What the process may take beyond MLflow itself, for what a server sends.
 MEMORY_BYTES = 512 << 20
@@ -66,8 +65,8 @@ class _Parent:
         while data:
             data = data[os.write(self._out, data) :]
 
-    def ask(self, name: str, folder: Path) -> Any:
-        self.send({"ask": name, "folder": str(folder)})
+    def ask(self, name: str, argument: Any) -> Any:
+        self.send({"ask": name, "argument": argument})
         return self.receive()["answer"]
 
 
@@ -75,11 +74,11 @@ def main() -> None:
     """Do what standard input asks for, until it ends."""
     parent = _Parent()
     start = parent.start()
-    settings = Tracking.of(start["settings"])
-    place = Place.of(settings.uri, Path(start["outputs"]))
+    settings = MlflowTracking.of(start["settings"])
+    location = StoreLocation.of(settings.uri, Path(start["outputs"]))
     login = {name: os.environ[name] for name in (TOKEN, USERNAME, PASSWORD) if name in os.environ}
-    store = MlflowStore(settings, place, login)
-    with conversation(settings.timeout_s):
+    store = MlflowStore(settings, location, login)
+    with mlflow_environment(settings.timeout_s):
         import mlflow.tracking  # noqa: F401 - so that it does not count as what a server sent
     _bound_memory()
     parent.send({"ready": True})
@@ -117,14 +116,14 @@ def _content(request: dict[str, Any], parent: _Parent) -> Content:
             "files": tuple(map(Path, plain["files"])),
             "raw": Path(plain["raw"]) if plain["raw"] else None,
         },
-        note=lambda: str(parent.ask("note", Path.cwd())),
-        report=(lambda folder: parent.ask("report", folder)) if "report" in answers else None,
+        note=lambda: str(parent.ask("note", None)),
+        report=(lambda folder: parent.ask("report", str(folder))) if "report" in answers else None,
         traces=(lambda: _traces(parent)) if "traces" in answers else None,
     )
 
 
 def _traces(parent: _Parent) -> Iterator[Trace]:
-    with Path(parent.ask("traces", Path.cwd())).open(encoding="utf-8") as file:
+    with Path(parent.ask("traces", str(Path.cwd()))).open(encoding="utf-8") as file:
         for line in file:
             yield Trace(**json.loads(line))
 
@@ -134,9 +133,9 @@ def _comparison(request: dict[str, Any], parent: _Parent) -> SweepComparison:
         sweep=request["sweep"],
         name=request["name"],
         runs=[RunDirectory(Path(path)) for path in request["runs"]],
-        names=lambda: dict(parent.ask("names", Path.cwd())),
-        note=lambda: str(parent.ask("note", Path.cwd())),
-        report=lambda folder: parent.ask("report", folder),
+        names=lambda: dict(parent.ask("names", None)),
+        note=lambda addresses: str(parent.ask("note", addresses)),
+        report=lambda folder: parent.ask("report", str(folder)),
     )
 
 

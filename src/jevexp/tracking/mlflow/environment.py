@@ -1,20 +1,28 @@
-"""MLflow as a guest in this process: bounded, silent, and gone without a trace."""
+"""MLflow as a guest: the environment that it gets in this process and in others, and its pages."""
 
 import logging
 import math
 import os
+import signal
 import site
+import subprocess
+import time
 import warnings
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory, TemporaryFile
+from typing import IO, NoReturn
 
 from jevexp.errors import InputError
-from jevexp.settings import Tracking
+from jevexp.settings import MlflowTracking
 from jevexp.settings.base import read_secret
-from jevexp.tracking.place import Place
+from jevexp.tracking import TrackingError
+from jevexp.tracking.mlflow.location import StoreLocation, ask_health
 from jevexp.untrusted.addresses import is_loopback
+from jevexp.untrusted.python import python_module, safe_environment
 
 _KEPT = frozenset(
     {"PATH", "LANG", "LANGUAGE", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV"}
@@ -41,7 +49,7 @@ ENVIRONMENT = {
 
 
 @contextmanager
-def conversation(timeout_s: float) -> Iterator[None]:
+def mlflow_environment(timeout_s: float) -> Iterator[None]:
     """Import and use MLflow in here, and only in here.
 
     MLflow takes its limits from the environment: without them an unreachable server holds things up
@@ -63,37 +71,37 @@ def conversation(timeout_s: float) -> Iterator[None]:
         _set(before)
 
 
-def environment_for(place: Place, login: Mapping[str, str], home: str) -> dict[str, str]:
+def environment_for(location: StoreLocation, login: Mapping[str, str], home: str) -> dict[str, str]:
     """The whole environment of a process that runs MLflow: nothing that it does not need.
 
     MLflow would offer what it finds there, and in files of the home folder, to whatever address a
     store's entries name.
 
     Args:
-        place: the store.
+        location: the store.
         login: MLflow's variables with the login of the server that the person named.
         home: an empty folder, in place of the home folder where that is not needed.
     """
-    kept = {name: value for name, value in os.environ.items() if _is_kept(name, place)}
+    kept = {name: value for name, value in os.environ.items() if _is_kept(name, location)}
     if path := kept.get("PYTHONPATH"):
         # The process works in another folder.
         parts = path.split(os.pathsep)
         kept["PYTHONPATH"] = os.pathsep.join(str(Path(part).absolute()) for part in parts)
-    if not place.reads_home:
+    if not location.reads_home:
         # Packages that are installed for this user are found all the same.
         kept |= {"HOME": home, "PYTHONUSERBASE": site.getuserbase()}
     return {**kept, **ENVIRONMENT, **login}
 
 
-def _is_kept(name: str, place: Place) -> bool:
+def _is_kept(name: str, location: StoreLocation) -> bool:
     if name in _KEPT or name.startswith(("PYTHON", "LC_")):
         return True
     if name.lower() in _PROXIES:
         # A proxy of other machines would be given this one's login.
-        return not is_loopback(place.uri)
-    if place.served:
+        return not is_loopback(location.uri)
+    if location.served:
         return name in _CERTIFICATES
-    prefix = next((_OWN[kind] for kind in _OWN if place.uri.startswith(kind)), None)
+    prefix = next((_OWN[kind] for kind in _OWN if location.uri.startswith(kind)), None)
     return name == "HOME" or (prefix is not None and name.startswith(prefix))
 
 
@@ -111,7 +119,7 @@ USERNAME = "MLFLOW_TRACKING_USERNAME"
 PASSWORD = "MLFLOW_TRACKING_PASSWORD"  # noqa: S105  a name
 
 
-def login(settings: Tracking) -> dict[str, str]:
+def login(settings: MlflowTracking) -> dict[str, str]:
     """MLflow's own variables for the login of a server; empty where none is used.
 
     Where none is configured, those that the environment holds for MLflow are used. Where one is,
@@ -133,7 +141,7 @@ def login(settings: Tracking) -> dict[str, str]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _of_environment(settings: Tracking) -> dict[str, str]:
+def _of_environment(settings: MlflowTracking) -> dict[str, str]:
     values = {name: os.environ.get(name) for name in (TOKEN, USERNAME, PASSWORD)}
     found = {name: value for name, value in values.items() if value}
     if secret := next((name for name in (TOKEN, PASSWORD) if name in found), None):
@@ -149,3 +157,95 @@ def secrets(variables: Mapping[str, str]) -> list[str]:
     user, password = variables.get(USERNAME), variables.get(PASSWORD)
     pair = b64encode(f"{user}:{password}".encode()).decode() if password else None
     return [secret for secret in (variables.get(TOKEN), pair, password) if secret]
+
+
+HOST = "127.0.0.1"
+# It takes 4 s on an idle machine.
+START_TIMEOUT_S = 90
+STOP_TIMEOUT_S = 5
+# The queue of background jobs takes 13 more processes and 2 GB, and nothing here needs it.
+_NO_JOBS = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+
+
+@dataclass(frozen=True, slots=True)
+class UserInterface:
+    """A child that is starting, or answers at `address`."""
+
+    address: str
+    process: subprocess.Popen[bytes]
+    output: IO[bytes]
+
+    def wait_until_up(self) -> None:
+        """Wait for the first answer.
+
+        Raises:
+            TrackingError: the child ended, or did not answer in time.
+        """
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while True:
+            if self.process.poll() is not None:
+                raise TrackingError(self._ending())
+            try:
+                ask_health(self.address, timeout_s=1)
+            except TrackingError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
+            else:
+                return
+
+    def wait_until_over(self) -> NoReturn:
+        """Wait until somebody interrupts us; for the child to end is an error.
+
+        Raises:
+            TrackingError: the child ended by itself.
+        """
+        self.process.wait()
+        raise TrackingError(self._ending())
+
+    def _ending(self) -> str:
+        self.output.seek(0)
+        said = self.output.read().decode(errors="relocation").strip().splitlines() or [""]
+        return f"mlflow ui ended with status {self.process.returncode}: {said[-1]}"
+
+
+@contextmanager
+def user_interface(location: StoreLocation, port: int) -> Iterator[UserInterface]:
+    """Start the user interface of a database; it is ended on the way out."""
+    # MLflow starts another Python, whose server looks for modules in its folder whatever we say.
+    with TemporaryFile() as output, TemporaryDirectory() as folder, safe_environment():
+        process = subprocess.Popen(
+            _command(location, port),
+            cwd=folder,
+            env=environment_for(location, {}, folder) | _NO_JOBS,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            # A group of its own: Ctrl-C reaches us alone, and we end all of it.
+            start_new_session=True,
+        )
+        try:
+            yield UserInterface(f"http://{HOST}:{port}", process, output)
+        finally:
+            _end(process)
+
+
+def _command(location: StoreLocation, port: int) -> list[str]:
+    command = [*python_module("mlflow"), "ui", "--backend-store-uri", location.uri]
+    if location.artifacts:
+        command += ["--artifacts-destination", location.artifacts]
+    return [*command, "--host", HOST, "--port", str(port), "--workers", "1"]
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+    try:
+        process.wait(STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        pass
+    finally:
+        # Its worker outlives it now and then.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

@@ -5,18 +5,21 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
-from jevexp.settings import Tracking
+from jevexp.settings import MlflowTracking
 from jevexp.store import RunDirectory
-from jevexp.tracking.comparison_writing import find_comparison, write_comparison
-from jevexp.tracking.content import Content
-from jevexp.tracking.conversation import conversation, secrets
-from jevexp.tracking.place import ARTIFACTS, Place, make_own
-from jevexp.tracking.protocol import SweepComparison, TrackedRun, TrackingError
-from jevexp.tracking.reading import fetch, find_runs, select_runs
-from jevexp.tracking.writing import write
+from jevexp.tracking import SweepComparison, TrackedRun, TrackingError
+from jevexp.tracking.mlflow.content import Content
+from jevexp.tracking.mlflow.environment import mlflow_environment, secrets
+from jevexp.tracking.mlflow.location import (
+    ARTIFACTS,
+    StoreLocation,
+    ask_health,
+    local_path,
+    make_own,
+)
+from jevexp.tracking.mlflow.reading import fetch, find_runs, select_runs
+from jevexp.tracking.mlflow.writing import find_comparison, write, write_comparison
 from jevexp.untrusted.addresses import redacted
 from jevexp.untrusted.console import printable
 from jevexp.untrusted.databases import prepare_database
@@ -26,8 +29,6 @@ from jevexp.untrusted.secrets import Secrets
 
 # Creating the database takes 5 s on an idle machine; others may be queueing for it.
 LOCK_TIMEOUT_S = 120
-# The page itself is not read.
-_MOST_HEALTH_BYTES = 64 << 10
 _MOST_SHOWN = 200
 MAX_MESSAGE = 240
 # Of an error; a server may send any amount.
@@ -44,9 +45,11 @@ class MlflowStore:
         TrackingError: from every method: the store cannot be asked, or refuses. One line.
     """
 
-    def __init__(self, settings: Tracking, place: Place, login: Mapping[str, str]) -> None:
+    def __init__(
+        self, settings: MlflowTracking, location: StoreLocation, login: Mapping[str, str]
+    ) -> None:
         self._settings = settings
-        self._place = place
+        self._location = location
         self._secrets = Secrets(secrets(login))
         self._opened: tuple[Any, str] | None = None
         self._closed: TrackingError | None = None
@@ -94,7 +97,10 @@ class MlflowStore:
         if self._opened is None:
             try:
                 self._opened = open_store(
-                    self._place, self._settings.experiment, self._settings.timeout_s, create=create
+                    self._location,
+                    self._settings.experiment,
+                    self._settings.timeout_s,
+                    create=create,
                 )
             except TrackingError as error:
                 self._closed = error
@@ -105,9 +111,8 @@ class MlflowStore:
         """As `_open`; nothing is made of a run whose files would be refused."""
         client, experiment_id = self._open()
         if not self._checked:
-            found = client.get_experiment(experiment_id)
-            what = f"experiment {self._settings.experiment!r}"
-            _check_location(self._place, found.artifact_location, what)
+            files = client.get_experiment(experiment_id).artifact_location
+            _check_files(self._location, files, f"experiment {self._settings.experiment!r}")
             self._checked = True
         return client, experiment_id
 
@@ -115,22 +120,22 @@ class MlflowStore:
     def _explained(self) -> Iterator[None]:
         """Talk to MLflow; whatever goes wrong comes out as one line."""
         try:
-            with self._permissions(), conversation(self._settings.timeout_s):
+            with self._permissions(), mlflow_environment(self._settings.timeout_s):
                 yield
         except TrackingError:
             raise
         except Exception as error:
             if _is_for_want_of_memory(error):
-                reason = f"{self._place.uri}: sends more than there is memory for"
+                reason = f"{self._location.uri}: sends more than there is memory for"
                 raise TrackingError(reason) from error
             # MLflow, its database layer and its HTTP client share no base class.
-            if self._place.served:
+            if self._location.served:
                 # What MLflow says of a server that is gone hides the reason in three others.
-                ask_health(self._place.uri, self._settings.timeout_s)
-            raise TrackingError(f"{self._place.uri}: {self._in_short(error)}") from error
+                ask_health(self._location.uri, self._settings.timeout_s)
+            raise TrackingError(f"{self._location.uri}: {self._in_short(error)}") from error
 
     def _permissions(self) -> AbstractContextManager[None]:
-        lock = self._place.lock
+        lock = self._location.lock
         return nullcontext() if lock is None else permissions_of(lock.parent)
 
     def _in_short(self, error: Exception) -> str:
@@ -149,61 +154,35 @@ def _is_for_want_of_memory(error: BaseException | None) -> bool:
     return False
 
 
-def open_store(place: Place, experiment: str, timeout_s: float, *, create: bool) -> tuple[Any, str]:
-    """An MLflow client for the place, and the id of the experiment.
+def open_store(
+    location: StoreLocation, experiment: str, timeout_s: float, *, create: bool
+) -> tuple[Any, str]:
+    """An MLflow client for the location, and the id of the experiment.
 
-    Call it inside a `conversation`. `create` makes the database and the experiment if missing.
+    Call it inside `mlflow_environment`. `create` makes the database and the experiment if missing.
 
     Raises:
         TrackingError: a server does not answer in time, a lock is held for too long, something is
             missing that is not to be made, or the database may be somebody else's.
     """
-    if place.served:
-        ask_health(place.uri, timeout_s)
-    place.check_own()
-    if not create and place.database is not None and not place.database.is_file():
-        raise TrackingError(f"{place.database}: no such database; nothing was logged there yet")
+    if location.served:
+        ask_health(location.uri, timeout_s)
+    location.check_own()
+    if not create and location.database is not None and not location.database.is_file():
+        raise TrackingError(f"{location.database}: no such database; nothing was logged there yet")
     # Imported before the lock is taken: others need not wait for that too.
     import mlflow  # noqa: F401
 
-    with _alone(place):
-        if place.database is not None:
-            if not os.path.lexists(place.database):
-                make_own(place.database)
-            prepare_database(place.database)
-        client = _client(place)
-        return client, _experiment_id(client, place, experiment, create=create)
+    with _alone(location):
+        if location.database is not None:
+            if not os.path.lexists(location.database):
+                make_own(location.database)
+            prepare_database(location.database)
+        client = _client(location)
+        return client, _experiment_id(client, location, experiment, create=create)
 
 
-def ask_health(uri: str, timeout_s: float) -> None:
-    """Ask a server whether it is there.
-
-    Any answer will do that is no server error: behind a login even this page may be refused.
-
-    Raises:
-        TrackingError: it does not answer within the time, or says that it cannot work.
-    """
-    import httpx
-
-    from jevexp.untrusted.http import Bounds, bounded_client
-
-    bounds = Bounds()
-    try:
-        with (
-            bounded_client(bounds, uri, httpx.Timeout(timeout_s)) as client,
-            bounds.within(timeout_s, _MOST_HEALTH_BYTES),
-            client.stream("GET", f"{uri.rstrip('/')}/health") as response,
-        ):
-            status = response.status_code
-    except httpx.TimeoutException as error:
-        raise TrackingError(f"{uri}: no answer within {timeout_s:g} s") from error
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-        raise TrackingError(f"{uri}: cannot be reached: {error}") from error
-    if status >= httpx.codes.INTERNAL_SERVER_ERROR:
-        raise TrackingError(f"{uri}: answers with status {status}")
-
-
-def _client(place: Place) -> Any:
+def _client(location: StoreLocation) -> Any:
     """MLflow's client, which takes and gives files only where the address says."""
     from mlflow import MlflowClient
     from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
@@ -232,65 +211,66 @@ def _client(place: Place) -> Any:
 
         def _files(self, run_id: str) -> Any:
             if last.get("run") != run_id:
-                location = self.get_run(run_id).info.artifact_uri
-                _check_location(place, location, f"run {run_id}")
+                uri = self.get_run(run_id).info.artifact_uri
+                _check_files(location, uri, f"run {run_id}")
                 # Made from what was checked: asked again, a server could say something else.
-                files = get_artifact_repository(location, tracking_uri=place.uri)
+                files = get_artifact_repository(uri, tracking_uri=location.uri)
                 last.update(run=run_id, files=files)
             return last["files"]
 
-    return Client(tracking_uri=place.uri)
+    return Client(tracking_uri=location.uri)
 
 
-def _check_location(place: Place, location: str, what: str) -> None:
+def _check_files(location: StoreLocation, uri: str, owner: str) -> None:
     """Refuse an experiment or a run whose files would go elsewhere.
 
     Raises:
-        TrackingError: naming the place, and the way out.
+        TrackingError: naming where, and the way out.
     """
-    if place.holds(location):
-        if place.artifacts is not None:
-            _refuse_links(place, Path(url2pathname(urlsplit(location).path)))
+    if location.holds(uri):
+        if location.artifacts is not None:
+            _refuse_links(location, local_path(uri))
         return
-    if place.artifacts is not None:
-        beside = redacted(place.artifacts)
+    if location.artifacts is not None:
         way_out = (
-            f"below {beside}; log to another experiment (--experiment, tracking.experiment), or "
-            "name the folder of runs that the files are in (--outputs, outputs)"
+            f"below {redacted(location.artifacts)}; log to another experiment (--experiment, "
+            "tracking.experiment), or name the folder of runs that the files are in (--outputs, "
+            "outputs)"
         )
-    elif place.served:
+    elif location.served:
         way_out = (
             "with the server; start it with --serve-artifacts, and log to a new experiment "
             "(--experiment, tracking.experiment)"
         )
     else:
         way_out = "in the workspace; log to another experiment (--experiment, tracking.experiment)"
-    shown = redacted(printable(location[:_MOST_SHOWN]))
-    raise TrackingError(f"{what} keeps its files at {shown}, and not {way_out}")
+    shown = redacted(printable(uri[:_MOST_SHOWN]))
+    raise TrackingError(f"{owner} keeps its files at {shown}, and not {way_out}")
 
 
-def _refuse_links(place: Place, folder: Path) -> None:
+def _refuse_links(location: StoreLocation, folder: Path) -> None:
     """MLflow writes through links, and whoever made a folder of runs may have put some into it."""
-    root = [] if place.named or place.database is None else [place.database.with_name(ARTIFACTS)]
+    database = None if location.named else location.database
+    root = [] if database is None else [database.with_name(ARTIFACTS)]
     for path in (*root, *folder.rglob("*")):
         if path.is_symlink():
             raise TrackingError(f"{path}: is a link, and nothing is written through one; remove it")
 
 
 @contextmanager
-def _alone(place: Place) -> Iterator[None]:
+def _alone(location: StoreLocation) -> Iterator[None]:
     """Of two processes that create one database at once, both fail."""
-    if place.lock is None:
+    if location.lock is None:
         yield
         return
     try:
-        with locked(place.lock, LOCK_TIMEOUT_S):
+        with locked(location.lock, LOCK_TIMEOUT_S):
             yield
     except OSError as error:
-        raise TrackingError(f"{error.filename or place.lock}: {error.strerror}") from error
+        raise TrackingError(f"{error.filename or location.lock}: {error.strerror}") from error
 
 
-def _experiment_id(client: Any, place: Place, name: str, *, create: bool) -> str:
+def _experiment_id(client: Any, location: StoreLocation, name: str, *, create: bool) -> str:
     from mlflow import MlflowException
 
     if found := client.get_experiment_by_name(name):
@@ -300,9 +280,9 @@ def _experiment_id(client: Any, place: Place, name: str, *, create: bool) -> str
             )
         return str(found.experiment_id)
     if not create:
-        raise TrackingError(f"{place.uri}: there is no experiment {name!r}")
+        raise TrackingError(f"{location.uri}: there is no experiment {name!r}")
     try:
-        return str(client.create_experiment(name, artifact_location=place.artifacts))
+        return str(client.create_experiment(name, artifact_location=location.artifacts))
     except MlflowException:
         # Somebody else made it between the question and the answer.
         if found := client.get_experiment_by_name(name):

@@ -26,13 +26,12 @@ from types import FrameType
 from typing import Any
 
 from jevexp.core.json import dumps
-from jevexp.settings import Tracking
+from jevexp.settings import MlflowTracking
 from jevexp.store import RunDirectory
-from jevexp.tracking.content import Content
-from jevexp.tracking.conversation import environment_for
-from jevexp.tracking.place import Place
-from jevexp.tracking.protocol import Change, SweepComparison, TrackedRun, TrackingError
-from jevexp.tracking.traces import Trace
+from jevexp.tracking import Change, SweepComparison, TrackedRun, TrackingError
+from jevexp.tracking.mlflow.content import Content, Trace
+from jevexp.tracking.mlflow.environment import environment_for
+from jevexp.tracking.mlflow.location import StoreLocation
 from jevexp.untrusted.python import python_module
 from jevexp.untrusted.writing import create, write_all
 
@@ -48,7 +47,8 @@ _MOST_ANSWER_BYTES = 64 << 20
 _TICK_S = 0.1
 _LAZY = ("note", "report", "traces")
 
-Answers = Mapping[str, Callable[[Path], Any]]
+# Each gets what the process says with its question: a folder to write into, or addresses.
+Answers = Mapping[str, Callable[[Any], Any]]
 
 
 class ChildStore:
@@ -57,9 +57,11 @@ class ChildStore:
     The process is started by the first call, and ends with this object.
     """
 
-    def __init__(self, settings: Tracking, place: Place, login: Mapping[str, str]) -> None:
+    def __init__(
+        self, settings: MlflowTracking, location: StoreLocation, login: Mapping[str, str]
+    ) -> None:
         self._settings = settings
-        self._place = place
+        self._location = location
         self._login = login
         self._process: _Process | None = None
         self._closed: TrackingError | None = None
@@ -69,11 +71,11 @@ class ChildStore:
         """Log a run; once, however often it is called."""
         sent = sum(_size(path) for path in (*content.files, *_files(content.raw)))
         rows = len(content.table.get("data", ())) if content.traces else 0
-        answers: dict[str, Callable[[Path], Any]] = {"note": lambda _: content.note()}
+        answers: dict[str, Callable[[Any], Any]] = {"note": lambda _: content.note()}
         if (report := content.report) is not None:
-            answers["report"] = report
+            answers["report"] = lambda folder: report(Path(folder))
         if (traces := content.traces) is not None:
-            answers["traces"] = lambda folder: _write_lines(folder / "traces", traces())
+            answers["traces"] = lambda folder: _write_lines(Path(folder) / "traces", traces())
         found = self._call(
             "write", {"content": _plain(content)}, answers, sent * SECONDS_A_BYTE + _traced_s(rows)
         )
@@ -83,8 +85,8 @@ class ChildStore:
         """Log the comparison of a sweep; once, however often it is called."""
         answers: Answers = {
             "names": lambda _: dict(comparison.names()),
-            "note": lambda _: comparison.note(),
-            "report": comparison.report,
+            "note": comparison.note,
+            "report": lambda folder: comparison.report(Path(folder)),
         }
         runs = [str(directory.path.absolute()) for directory in comparison.runs]
         arguments = {"sweep": comparison.sweep, "name": comparison.name, "runs": runs}
@@ -142,7 +144,7 @@ class ChildStore:
             return self._converse(verb, arguments, answers or {}, seconds)
         except _Ended as error:
             # Asking it again would cost every further run the same.
-            self._closed = TrackingError(f"{self._place.uri}: {error}")
+            self._closed = TrackingError(f"{self._location.uri}: {error}")
             raise self._closed from error
         except BaseException as error:
             if not isinstance(error, TrackingError):
@@ -168,7 +170,7 @@ class ChildStore:
 
     def _answer(self, answers: Answers, message: Mapping[str, Any]) -> Any:
         try:
-            return answers[message["ask"]](Path(message["folder"]))
+            return answers[message["ask"]](message["argument"])
         except Exception as error:
             self._end()
             reason = f"{type(error).__name__}: {error}".splitlines()[0]
@@ -176,10 +178,10 @@ class ChildStore:
 
     def _started(self) -> "_Process":
         if self._process is None:
-            self._process = process = _Process(self._place, self._login)
+            self._process = process = _Process(self._location, self._login)
             weakref.finalize(self, process.end)
-            settings = self._settings.model_dump(mode="json")
-            outputs = self._place.lock.parent if self._place.lock else Path.cwd()
+            settings = self._settings.model_dump(mode="json", exclude={"also"})
+            outputs = self._location.lock.parent if self._location.lock else Path.cwd()
             process.send({"settings": settings, "outputs": str(outputs), "folder": process.folder})
             process.receive(time.monotonic() + START_S, self._signals, START_S)
         return self._process
@@ -197,11 +199,11 @@ class _Ended(Exception):
 class _Process:
     """The process, its pipes, and the folder that is all the home it has."""
 
-    def __init__(self, place: Place, login: Mapping[str, str]) -> None:
+    def __init__(self, location: StoreLocation, login: Mapping[str, str]) -> None:
         self.folder = tempfile.mkdtemp(prefix="jevexp-mlflow-")
-        environment = environment_for(place, login, self.folder) | {"TMPDIR": self.folder}
+        environment = environment_for(location, login, self.folder) | {"TMPDIR": self.folder}
         self._process = subprocess.Popen(
-            python_module("jevexp.tracking.child_process"),
+            python_module("jevexp.tracking.mlflow.child_process"),
             cwd=self.folder,
             env=environment,
             stdin=subprocess.PIPE,

@@ -8,9 +8,9 @@ from typing import Any
 from jevexp.store import RunDirectory
 from jevexp.store.checksums import CHECKSUMS, file_sha256, read_checksums
 from jevexp.store.directory import MANIFEST, RESULTS, SUMMARY
-from jevexp.tracking.content import evidence_sha256
-from jevexp.tracking.labels import DATASET_HASH, EVIDENCE, KIND, PATH, RUN, SWEEP, TRACES
-from jevexp.tracking.protocol import TrackedRun, TrackingError
+from jevexp.tracking import TrackedRun, TrackingError
+from jevexp.tracking.mlflow.content import evidence_sha256
+from jevexp.tracking.mlflow.labels import DATASET_HASH, EVIDENCE, KIND, PATH, RUN, SWEEP, TRACES
 from jevexp.untrusted.writing import make_folders
 
 # More do not fit on a screen side by side.

@@ -1,4 +1,4 @@
-"""Where runs are logged, as far as the address says it, and which databases are a person's own."""
+"""Where MLflow's store is, whether it can be logged to, and which databases are a person's own."""
 
 import hashlib
 import os
@@ -13,13 +13,16 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from jevexp.store.cache import state_folder
-from jevexp.tracking.protocol import TrackingError
+from jevexp.tracking import TrackingError
 from jevexp.untrusted.files import opened
 from jevexp.untrusted.writing import Folder, write_all
 
+OUTPUTS = "outputs"
 DATABASE = "mlflow.db"
 ARTIFACTS = "mlartifacts"
 SQLITE = "sqlite:///"
+# The page itself is not read.
+_MOST_HEALTH_BYTES = 64 << 10
 # Programs disagree about addresses that hold these.
 _AMBIGUOUS = re.compile(r"[\x00-\x20\x7f\\?#;]")
 # Where SQLite keeps the number that an application may give a file (sqlite.org/fileformat2.html).
@@ -27,7 +30,7 @@ _MARK = slice(68, 72)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StoreLocation:
     """An MLflow store.
 
     Attributes:
@@ -44,7 +47,7 @@ class Place:
     named: bool = True
 
     @classmethod
-    def of(cls, uri: str | None, outputs: Path) -> "Place":
+    def of(cls, uri: str | None, outputs: Path) -> "StoreLocation":
         """The store at `uri`; without one, the database in the folder of runs."""
         named = uri is not None
         if uri is None:
@@ -113,15 +116,82 @@ class Place:
         except ValueError:
             return False
         if self.artifacts is not None:
-            return parts.scheme == "file" and not parts.netloc and self._is_beside(parts.path)
+            root = local_path(self.artifacts).resolve()
+            beside = local_path(location).resolve().is_relative_to(root)
+            return parts.scheme == "file" and not parts.netloc and beside
         if self.served:
             below = location.startswith(f"{self.uri.rstrip('/')}/")
             return below or (parts.scheme == "mlflow-artifacts" and not parts.netloc)
         return parts.scheme == "dbfs" and not parts.netloc
 
-    def _is_beside(self, path: str) -> bool:
-        root = Path(url2pathname(urlsplit(self.artifacts or "").path)).resolve()
-        return Path(url2pathname(path)).resolve().is_relative_to(root)
+    def check(self, timeout_s: float) -> str:
+        """What a person is told about the location when all is well.
+
+        MLflow itself is not asked: it would create or migrate a database.
+
+        Raises:
+            TrackingError: a run could not be logged there.
+        """
+        if self.served:
+            ask_health(self.uri, timeout_s)
+            return f"{self.uri} answers"
+        self.check_own()
+        if self.database is None:
+            return f"{self.uri} is asked by the first run"
+        if self.database.exists():
+            _check_database(self.database)
+            return str(self.database)
+        parents = self.database.parents
+        _check_writable(next(folder for folder in parents if folder.exists()))
+        return f"{self.database} is made by the first run"
+
+
+def local_path(uri: str) -> Path:
+    """The path of a `file:` URI."""
+    return Path(url2pathname(urlsplit(uri).path))
+
+
+def _check_database(path: Path) -> None:
+    _check_writable(path)
+    _check_writable(path.parent)
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
+            connection.execute("SELECT experiment_id FROM experiments LIMIT 1")
+    except sqlite3.Error as error:
+        raise TrackingError(f"{path}: not MLflow's database: {error}") from error
+
+
+def _check_writable(path: Path) -> None:
+    if not os.access(path, os.W_OK):
+        raise TrackingError(f"{path}: cannot be written")
+
+
+def ask_health(uri: str, timeout_s: float) -> None:
+    """Ask a server whether it is there.
+
+    Any answer will do that is no server error: behind a login even this page may be refused.
+
+    Raises:
+        TrackingError: it does not answer within the time, or says that it cannot work.
+    """
+    import httpx
+
+    from jevexp.untrusted.http import Bounds, bounded_client
+
+    bounds = Bounds()
+    try:
+        with (
+            bounded_client(bounds, uri, httpx.Timeout(timeout_s)) as client,
+            bounds.within(timeout_s, _MOST_HEALTH_BYTES),
+            client.stream("GET", f"{uri.rstrip('/')}/health") as response,
+        ):
+            status = response.status_code
+    except httpx.TimeoutException as error:
+        raise TrackingError(f"{uri}: no answer within {timeout_s:g} s") from error
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+        raise TrackingError(f"{uri}: cannot be reached: {error}") from error
+    if status >= httpx.codes.INTERNAL_SERVER_ERROR:
+        raise TrackingError(f"{uri}: answers with status {status}")
 
 
 def make_own(database: Path) -> None:

@@ -1,6 +1,8 @@
 """Writes one run's content, in batches: call by call it takes fifteen times as long."""
 
+import hashlib
 import json
+import time
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -8,10 +10,26 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from jevexp.core.json import dumps
-from jevexp.tracking.content import Content, DatasetInput
-from jevexp.tracking.labels import EVIDENCE, NOTE, REPORT, RUN, SWEEP, TRACES
-from jevexp.tracking.protocol import Change, TrackedRun, WriteFiles
-from jevexp.tracking.traces import Trace
+from jevexp.tracking import Change, SweepComparison, TrackedRun, WriteFiles
+from jevexp.tracking.mlflow.content import (
+    Content,
+    DatasetInput,
+    Trace,
+    dataset_input,
+    evidence_sha256,
+)
+from jevexp.tracking.mlflow.labels import (
+    DATASET_HASH,
+    EVIDENCE,
+    KIND,
+    NOTE,
+    REPORT,
+    RUN,
+    SWEEP,
+    TRACES,
+)
+from jevexp.tracking.mlflow.links import run_link
+from jevexp.tracking.mlflow.reading import find_runs, quoted, tracked
 from jevexp.untrusted.writing import write_new
 
 _TRIES = 5
@@ -253,3 +271,69 @@ def _span(trace: Trace, run_id: str) -> Any:
 
 def _trace_id(trace: Trace, run_id: str) -> str:
     return f"tr-{trace.digest(run_id)[:32]}"
+
+
+COMPARISON = "comparison"
+
+
+def write_comparison(client: Any, experiment_id: str, comparison: SweepComparison) -> TrackedRun:
+    """Make the run, or bring it up to date if the sweep has other evidence now.
+
+    As with a run, the hash of the evidence is written last.
+    """
+    hashes = [evidence_sha256(directory) for directory in comparison.runs]
+    evidence = hashlib.sha256(" ".join(hashes).encode()).hexdigest()
+    earlier = _find_comparison(client, experiment_id, comparison.sweep)
+    change = Change.UPDATED if earlier else Change.CREATED
+    if earlier is not None and earlier.data.tags.get(EVIDENCE) == evidence:
+        run_id, change = earlier.info.run_id, Change.NONE
+    else:
+        run_id = _log_comparison(client, experiment_id, comparison, earlier)
+        client.set_tag(run_id, EVIDENCE, evidence)
+    return TrackedRun(run_id, experiment_id, comparison.name, comparison.sweep, change)
+
+
+def _log_comparison(
+    client: Any, experiment_id: str, comparison: SweepComparison, earlier: Any
+) -> str:
+    manifest = comparison.runs[0].read_manifest()
+    tags = {
+        KIND: COMPARISON,
+        SWEEP: comparison.sweep,
+        RUN: comparison.sweep,
+        DATASET_HASH: manifest.dataset.dataset_hash,
+        "jev.compared": str(len(comparison.runs)),
+        "mlflow.source.name": "jevexp",
+        "mlflow.source.type": "LOCAL",
+    }
+    run = earlier or client.create_run(experiment_id, _now(), tags=tags, run_name=comparison.name)
+    run_id = str(run.info.run_id)
+    log_dataset(client, run_id, dataset_input(manifest))
+    runs = {run.directory: run.run_id for run in find_runs(client, experiment_id, comparison.sweep)}
+    addresses = {name: run_link(experiment_id, logged) for name, logged in runs.items()}
+    for name, value in (tags | {NOTE: comparison.note(addresses)}).items():
+        client.set_tag(run_id, name, value)
+    for directory, name in comparison.names().items():
+        if directory in runs:
+            client.update_run(runs[directory], name=name)
+    with TemporaryDirectory() as folder:
+        comparison.report(Path(folder))
+        client.log_artifacts(run_id, folder)
+    client.set_terminated(run_id, "FINISHED", _now())
+    return run_id
+
+
+def find_comparison(client: Any, experiment_id: str, run: TrackedRun) -> list[TrackedRun]:
+    """The comparison of the sweep that a run belongs to, as far as it was logged to its end."""
+    sweep = client.get_run(run.run_id).data.tags.get(SWEEP)
+    found = None if sweep is None else _find_comparison(client, experiment_id, sweep)
+    return [tracked(found)] if found is not None and EVIDENCE in found.data.tags else []
+
+
+def _find_comparison(client: Any, experiment_id: str, sweep: str) -> Any:
+    where = f"tags.`{KIND}` = '{COMPARISON}' and tags.`{SWEEP}` = {quoted(sweep)}"
+    return next(iter(client.search_runs([experiment_id], where, max_results=1)), None)
+
+
+def _now() -> int:
+    return round(time.time() * 1000)

@@ -1,48 +1,81 @@
 """The tracker that writes to MLflow."""
 
 import fcntl
-import os
 import shlex
-import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from jevexp.core.task import Task
 from jevexp.errors import InputError
-from jevexp.settings import Tracking
+from jevexp.settings import MlflowTracking
 from jevexp.store import RunDirectory
 from jevexp.store.directory import MANIFEST
-from jevexp.tracking.child import ChildStore
-from jevexp.tracking.content import Content, read
-from jevexp.tracking.conversation import login
-from jevexp.tracking.links import DEFAULT_PORT, Links, make_links
-from jevexp.tracking.place import Place, adopt
-from jevexp.tracking.protocol import NOTHING, RunReport, SweepComparison, TrackedRun, TrackingError
-from jevexp.tracking.store import MlflowStore, ask_health
+from jevexp.tracking import (
+    NO_REPORT,
+    RunReport,
+    SweepComparison,
+    TrackedRun,
+    Tracker,
+    TrackingError,
+)
+from jevexp.tracking.mlflow.child import ChildStore
+from jevexp.tracking.mlflow.content import read
+from jevexp.tracking.mlflow.environment import login
+from jevexp.tracking.mlflow.links import DEFAULT_PORT, Links, make_links
+from jevexp.tracking.mlflow.location import OUTPUTS, StoreLocation, adopt
+from jevexp.tracking.mlflow.store import MlflowStore
 from jevexp.untrusted.files import open_file
 from jevexp.untrusted.locks import holder
 
 
-class MlflowTracker:
+def make(settings: MlflowTracking, outputs: Path) -> "MlflowTracker":
+    """The tracker; nothing is imported, opened or asked yet.
+
+    Raises:
+        InputError: the login cannot be used.
+    """
+    return MlflowTracker(settings, outputs)
+
+
+class MlflowTracker(Tracker):
     """Logs run directories to one experiment of one MLflow store.
 
     A database on this machine is written in this process. Everything else is asked in a process of
     its own, whose time and memory are bounded.
     """
 
-    def __init__(self, settings: Tracking, outputs: Path) -> None:
-        self.place = Place.of(settings.uri, outputs)
+    def __init__(self, settings: MlflowTracking, outputs: Path) -> None:
+        self.location = StoreLocation.of(settings.uri, outputs)
         self._settings = settings
         self._outputs = outputs
-        kind: type[ChildStore | MlflowStore] = ChildStore if self.place.apart else MlflowStore
-        self._store = kind(settings, self.place, login(settings))
+        kind: type[ChildStore | MlflowStore] = ChildStore if self.location.apart else MlflowStore
+        self._store = kind(settings, self.location, login(settings))
+
+    def check(self) -> str:
+        """Where runs would be logged; MLflow itself is not asked, since it would make a database.
+
+        Raises:
+            TrackingError: a run could not be logged.
+        """
+        return self.location.check(self._settings.timeout_s)
+
+    def check_own(self) -> None:
+        """Refuse a database that is only found beside runs and may be somebody else's.
+
+        Raises:
+            InputError: naming it, and how a person says that it is theirs.
+        """
+        try:
+            self.location.check_own()
+        except TrackingError as error:
+            raise InputError(str(error)) from error
 
     def log(
         self,
         directory: RunDirectory,
         tasks: Sequence[Task] | None = None,
-        report: RunReport = NOTHING,
+        report: RunReport = NO_REPORT,
     ) -> TrackedRun:
         """Log a finished run from its directory; once, however often it is called.
 
@@ -50,9 +83,16 @@ class MlflowTracker:
             TrackingError: it could not be logged; the directory is untouched.
         """
         with self._store.watching(), _only_logger_of(directory):
-            run = self._store.write(self._read(directory, tasks, report))
-        if self.place.named and self.place.database is not None:
-            adopt(self.place.database)
+            try:
+                content = read(directory, tasks, self._settings, report)
+            except InputError as error:
+                raise TrackingError(str(error)) from error
+            except (OSError, ValueError) as error:
+                reason = f"{type(error).__name__}: {error}".splitlines()[0]
+                raise TrackingError(f"{directory.path}: cannot be read: {reason}") from error
+            run = self._store.write(content)
+        if self.location.named and self.location.database is not None:
+            adopt(self.location.database)
         return run
 
     def log_comparison(self, comparison: SweepComparison) -> TrackedRun:
@@ -91,29 +131,21 @@ class MlflowTracker:
     def fetch(self, run_id: str, into: Path) -> RunDirectory:
         """The directory that a run was logged from, if it is here and unchanged; else a copy.
 
+        Args:
+            run_id: MLflow's own id.
+            into: a folder for what has to be downloaded.
+
         Raises:
             TrackingError: there is no such run, or its files are not those that were logged.
         """
         return self._store.fetch(run_id, into)
 
-    def check_own(self) -> None:
-        """Refuse a database that is only found beside runs and may be somebody else's.
-
-        Raises:
-            InputError: naming it, and how a person says that it is theirs.
-        """
-        try:
-            self.place.check_own()
-        except TrackingError as error:
-            raise InputError(str(error)) from error
-
-    def check(self) -> str:
-        """Where runs would be logged, in words; nothing is made or changed.
-
-        Raises:
-            TrackingError: a run could not be logged.
-        """
-        return check_place(self.place, self._settings.timeout_s)
+    def addresses(
+        self, runs: Sequence[TrackedRun], comparisons: Sequence[TrackedRun] = ()
+    ) -> list[str]:
+        """Where a browser shows these runs, one address a line, labelled."""
+        links = self.links(runs, comparisons=comparisons)
+        return links.lines() if links else []
 
     def links(
         self,
@@ -121,12 +153,18 @@ class MlflowTracker:
         base: str | None = None,
         comparisons: Sequence[TrackedRun] = (),
     ) -> Links | None:
-        """Where a browser shows these runs; None for no runs."""
+        """Where a browser shows these runs; None for no runs.
+
+        Args:
+            runs: of one experiment.
+            base: the address of a user interface; None means the usual one.
+            comparisons: runs that hold the comparison of a sweep.
+        """
         if not runs:
             return None
         start = None
-        if base is None and self.place.served:
-            base = self.place.uri
+        if base is None and self.location.served:
+            base = self.location.uri
         elif base is None:
             base = f"http://127.0.0.1:{DEFAULT_PORT}"
             start = self._start_command()
@@ -139,23 +177,34 @@ class MlflowTracker:
             start=start,
         )
 
-    def _read(
-        self, directory: RunDirectory, tasks: Sequence[Task] | None, report: RunReport
-    ) -> Content:
-        try:
-            return read(directory, tasks, self._settings, report)
-        except InputError as error:
-            raise TrackingError(str(error)) from error
-        except (OSError, ValueError) as error:
-            reason = f"{type(error).__name__}: {error}".splitlines()[0]
-            raise TrackingError(f"{directory.path}: cannot be read: {reason}") from error
-
     def _start_command(self) -> str:
         if self._settings.uri is not None:
             return f"jevexp ui --uri {shlex.quote(self._settings.uri)}"
-        if self._outputs.absolute() == Path("outputs").absolute():
+        if self._outputs.absolute() == Path(OUTPUTS).absolute():
             return "jevexp ui"
         return f"jevexp ui --outputs {shlex.quote(str(self._outputs))}"
+
+    def export_command(self, path: Path) -> str:
+        """The command that logs a run or a sweep to the same store later; no secret."""
+        options = export_options(self._settings, str(self._outputs))
+        return " ".join(["jevexp export", shlex.quote(str(path)), *options])
+
+
+def export_options(settings: MlflowTracking, outputs: str = OUTPUTS) -> list[str]:
+    """The options with which `jevexp export` goes where these settings say; no secret."""
+    folder = [] if outputs == OUTPUTS else ["--outputs", shlex.quote(outputs)]
+    if settings.uri is None:
+        return folder
+    if settings.uri.startswith(("http://", "https://")):
+        folder = []
+    named = {
+        "--uri": settings.uri,
+        "--token-env": settings.token_env,
+        "--username-env": settings.username_env,
+        "--password-env": settings.password_env,
+    }
+    words = [word for name, value in named.items() if value for word in (name, shlex.quote(value))]
+    return [*folder, *words, *(["--allow-http"] if settings.allow_http else [])]
 
 
 @contextmanager
@@ -177,43 +226,3 @@ def _only_logger_of(directory: RunDirectory) -> Iterator[None]:
                 f"{directory.path}: {holder(directory.path / MANIFEST)} is logging it"
             ) from error
         yield
-
-
-def check_place(place: Place, timeout_s: float) -> str:
-    """What a person is told about the place when all is well.
-
-    MLflow itself is not asked: it would create or migrate a database.
-
-    Raises:
-        TrackingError: a run could not be logged there.
-    """
-    if place.served:
-        ask_health(place.uri, timeout_s)
-        return f"{place.uri} answers"
-    place.check_own()
-    if place.database is None:
-        return f"{place.uri} is asked by the first run"
-    if place.database.exists():
-        _check_database(place.database)
-        return str(place.database)
-    _check_writable(_existing(place.database.parent))
-    return f"{place.database} is made by the first run"
-
-
-def _check_database(path: Path) -> None:
-    _check_writable(path)
-    _check_writable(path.parent)
-    try:
-        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
-            connection.execute("SELECT experiment_id FROM experiments LIMIT 1")
-    except sqlite3.Error as error:
-        raise TrackingError(f"{path}: not MLflow's database: {error}") from error
-
-
-def _check_writable(path: Path) -> None:
-    if not os.access(path, os.W_OK):
-        raise TrackingError(f"{path}: cannot be written")
-
-
-def _existing(path: Path) -> Path:
-    return path if path.exists() else _existing(path.parent)

@@ -1,0 +1,338 @@
+"""All that is logged of a run, read from its directory. Nothing here knows MLflow's interface."""
+
+import hashlib
+import stat
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from jevexp.core.json import dumps
+from jevexp.core.record import Record
+from jevexp.core.task import Task
+from jevexp.settings import MlflowTracking
+from jevexp.store import Manifest, RunDirectory, RunStatus
+from jevexp.store.checksums import CHECKSUMS
+from jevexp.store.directory import LEDGER, LOG, MANIFEST, RESULTS, SUMMARY
+from jevexp.tracking import RunReport, WriteFiles
+from jevexp.tracking.mlflow.labels import PATH, metrics, note, params, tags
+from jevexp.untrusted.addresses import redacted
+from jevexp.untrusted.files import KINDS, opened
+
+FILES = (MANIFEST, SUMMARY, RESULTS, LEDGER, CHECKSUMS, LOG)
+# MLflow keeps at most 36 characters.
+DIGEST_LENGTH = 12
+STATUS = {
+    RunStatus.COMPLETE: "FINISHED",
+    RunStatus.INCOMPLETE: "FAILED",
+    RunStatus.REFUSED: "FAILED",
+    RunStatus.CRASHED: "FAILED",
+    RunStatus.INTERRUPTED: "KILLED",
+    # The manifest was never finished: the process is gone, or still at work.
+    RunStatus.RUNNING: "KILLED",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetInput:
+    """The tasks as an input of the run; `source` and `profile` are JSON."""
+
+    name: str
+    digest: str
+    source_type: str
+    source: str
+    profile: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One answered task.
+
+    Attributes:
+        task_id: the task's id, and the trace's name.
+        family: the task's family.
+        inputs: what was asked, the same for every run: the evaluation view pairs by it. The right
+            answer is no part of it.
+        outputs: the prediction and the distribution, or what went wrong.
+        ok: whether a valid answer came back.
+        start_ns: when it was asked, in nanoseconds since the epoch.
+        end_ns: when the answer was there.
+        expected: the right answer; None where none is known.
+        assessments: what the answer is worth, by name.
+    """
+
+    task_id: str
+    family: str
+    inputs: dict[str, Any]
+    outputs: dict[str, Any]
+    ok: bool
+    start_ns: int
+    end_ns: int
+    expected: str | None
+    assessments: dict[str, bool | float | str]
+
+    def digest(self, run_id: str) -> str:
+        """64 hexadecimal digits that are always the same for this task of this run."""
+        return hashlib.sha256(f"{run_id} {self.task_id}".encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """One run for MLflow. Times are in milliseconds since the epoch."""
+
+    name: str
+    directory: str
+    sweep: str | None
+    status: str
+    start_ms: int
+    end_ms: int
+    params: dict[str, str]
+    metrics: dict[str, float]
+    tags: dict[str, str]
+    note: Callable[[], str]
+    dataset: DatasetInput
+    config: dict[str, Any]
+    table: dict[str, Any]
+    files: tuple[Path, ...]
+    raw: Path | None
+    report: WriteFiles | None
+    traces: Callable[[], Iterator[Trace]] | None
+    evidence_sha256: str
+
+
+def read(
+    directory: RunDirectory,
+    tasks: Sequence[Task] | None,
+    settings: MlflowTracking,
+    report: RunReport,
+) -> Content:
+    """Read a run directory; the run may have ended in any way.
+
+    Without the tasks there are no traces: nobody knows what was asked.
+
+    Raises:
+        InputError: there is no manifest.
+        ValueError: a file is damaged.
+    """
+    _refuse_links(directory.path)
+    manifest = directory.read_manifest()
+    summary = directory.read_summary()
+    return Content(
+        name=manifest.title,
+        directory=manifest.run,
+        sweep=manifest.sweep,
+        status=STATUS[manifest.status],
+        start_ms=_milliseconds(manifest.started),
+        end_ms=_end(manifest, directory.records()),
+        params=params(manifest.config.resolved),
+        metrics=metrics(manifest, summary),
+        tags=tags(manifest) | {PATH: str(directory.path.resolve())},
+        note=lambda: note(directory, manifest, summary, report.intervals()),
+        dataset=dataset_input(manifest),
+        config=_redacted(manifest.config.resolved),
+        table=per_task(directory.records(), tasks),
+        files=tuple(path for name in FILES if (path := directory.path / name).is_file()),
+        raw=directory.raw if settings.raw_evidence and directory.raw.is_dir() else None,
+        report=report.write if settings.report else None,
+        traces=_traces(directory, tasks) if settings.traces and tasks is not None else None,
+        evidence_sha256=evidence_sha256(directory),
+    )
+
+
+def _redacted(value: Any) -> Any:
+    """The configuration without passwords in addresses; ours has none, an old one may."""
+    if isinstance(value, dict):
+        return {name: _redacted(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_redacted(part) for part in value]
+    return redacted(value) if isinstance(value, str) else value
+
+
+def _traces(directory: RunDirectory, tasks: Sequence[Task]) -> Callable[[], Iterator[Trace]]:
+    return lambda: traces(directory.records(), tasks)
+
+
+def dataset_input(manifest: Manifest) -> DatasetInput:
+    """The tasks of a run as MLflow shows them: name, pin, and the start of their hash."""
+    dataset = manifest.dataset
+    commit = dataset.pin.commit
+    return DatasetInput(
+        name=f"{dataset.name}@{commit[:7]}" if commit else dataset.name,
+        digest=dataset.dataset_hash[:DIGEST_LENGTH],
+        source_type=dataset.pin.source or "unknown",
+        source=dumps(dataset.pin.model_dump(mode="json") | {"files": dataset.files}),
+        profile=dumps({"num_rows": dataset.n_tasks}),
+    )
+
+
+def _end(manifest: Manifest, records: Iterable[Record]) -> int:
+    """When the run ended; for one that never said so, when it was last heard of."""
+    if manifest.finished is not None:
+        return _milliseconds(manifest.finished)
+    return max([_milliseconds(manifest.started), *(int(one.ts * 1000) for one in records)])
+
+
+def _milliseconds(time: str) -> int:
+    return round(datetime.fromisoformat(time).timestamp() * 1000)
+
+
+def evidence_sha256(directory: RunDirectory) -> str:
+    """Hash of the checksums, which cover every file; before they exist, of the manifest.
+
+    Raises:
+        OSError: there is neither, or it cannot be read.
+    """
+    sealed = directory.path / CHECKSUMS
+    path = sealed if sealed.is_file() else directory.path / MANIFEST
+    with opened(path, follow_links=False) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _refuse_links(directory: Path) -> None:
+    """What a link or a second name leads to is no evidence of the run, and must be sent nowhere."""
+    for path in directory.rglob("*"):
+        status = path.lstat()
+        if stat.S_ISDIR(status.st_mode):
+            continue
+        name = path.relative_to(directory)
+        if not stat.S_ISREG(status.st_mode):
+            kind = KINDS.get(stat.S_IFMT(status.st_mode), "no file")
+            raise ValueError(f"{name} is {kind}; a run has none")
+        if status.st_nlink > 1:
+            raise ValueError(f"{name} has a second name (a hard link); a run's files have one")
+
+
+# MLflow pairs rows by the first column, and compares the second until somebody chooses another.
+COLUMNS = (
+    "task_id",
+    "outcome",
+    "predicted",
+    "expected",
+    "p_expected",
+    "p_predicted",
+    "family",
+    "latency_s",
+    "error",
+)
+
+
+def per_task(records: Iterable[Record], tasks: Sequence[Task] | None) -> dict[str, Any]:
+    """The table as MLflow reads it: `columns`, and `data` with one list a row.
+
+    With `tasks` there is a row for every planned task, in their order. Without them there is a row
+    for every record, and the right answer is known only where the model gave it. Probabilities and
+    seconds are rounded to four digits; results.jsonl has them all.
+    """
+    rows = (
+        (_row(record, None) for record in records)
+        if tasks is None
+        else (
+            _row(record, task) if record else _gap(task)
+            for task, record in pair_with_records(tasks, records)
+        )
+    )
+    return {
+        "columns": list(COLUMNS),
+        "data": [[row.get(name) for name in COLUMNS] for row in rows],
+    }
+
+
+def pair_with_records(
+    tasks: Iterable[Task], records: Iterable[Record]
+) -> Iterator[tuple[Task, Record | None]]:
+    """Each task with its record; while both are in one order, no more than one is held."""
+    rest = iter(records)
+    waiting: dict[str, Record] = {}
+    for task in tasks:
+        found = waiting.pop(task.id, None)
+        while found is None and (record := next(rest, None)) is not None:
+            if record.task_id == task.id:
+                found = record
+            else:
+                waiting[record.task_id] = record
+        yield task, found
+
+
+def _row(record: Record, task: Task | None) -> dict[str, Any]:
+    gold = record.predicted if record.correct else None
+    expected = task.gold if task else gold
+    return {
+        "task_id": record.task_id,
+        "family": record.family,
+        "outcome": outcome(record, task),
+        "expected": expected,
+        "predicted": record.predicted,
+        "p_expected": _probability(record, expected),
+        "p_predicted": _probability(record, record.predicted),
+        "latency_s": round(record.latency_s, 4),
+        "error": record.error or record.schema_error,
+    }
+
+
+def _gap(task: Task) -> dict[str, Any]:
+    return {
+        "task_id": task.id,
+        "family": task.family,
+        "outcome": "not attempted",
+        "expected": task.gold,
+    }
+
+
+def outcome(record: Record, task: Task | None) -> str:
+    """In one word what came of a task that was attempted."""
+    if not record.ok:
+        return "failed"
+    if not record.valid:
+        return "invalid"
+    if record.correct is None or (task and not task.scorable):
+        return "unscored"
+    return "correct" if record.correct else "wrong"
+
+
+def _probability(record: Record, label: str | None) -> float | None:
+    p = (record.probs or {}).get(label or "")
+    return None if p is None else round(p, 4)
+
+
+def traces(records: Iterable[Record], tasks: Iterable[Task]) -> Iterator[Trace]:
+    """The traces of a run's records, in their order."""
+    for task, record in pair_with_records(tasks, records):
+        if record is not None:
+            yield _trace(record, task)
+
+
+def _trace(record: Record, task: Task) -> Trace:
+    # A record is stamped when its answer is there.
+    end_ns = round(record.ts * 1e9)
+    return Trace(
+        task_id=task.id,
+        family=task.family,
+        # The id comes first: MLflow pairs by the start of what it shows, and states are long.
+        inputs={
+            "task_id": task.id,
+            "question": task.question.model_dump(mode="json", exclude_unset=True),
+            "state": task.state,
+        },
+        outputs=_outputs(record),
+        ok=record.ok and record.valid,
+        start_ns=end_ns - round(record.latency_s * 1e9),
+        end_ns=end_ns,
+        expected=task.gold,
+        assessments=_assessments(record, task),
+    )
+
+
+def _outputs(record: Record) -> dict[str, Any]:
+    if record.ok and record.valid:
+        return {"predicted": record.predicted, "probs": record.probs}
+    return {"error": record.error or record.schema_error, "probs": record.probs_as_returned}
+
+
+def _assessments(record: Record, task: Task) -> dict[str, bool | float | str]:
+    found: dict[str, bool | float | str] = {"outcome": outcome(record, task)}
+    if record.correct is not None and task.scorable:
+        found["correct"] = record.correct
+    if task.gold is not None and (p := (record.probs or {}).get(task.gold)) is not None:
+        found["p_expected"] = round(p, 4)
+    return found
