@@ -1,4 +1,4 @@
-"""Where finished runs are logged: a narrow protocol, and the configured trackers behind it."""
+"""Where finished runs are logged: a narrow protocol, and any number of trackers behind it."""
 
 import importlib
 from abc import ABC, abstractmethod
