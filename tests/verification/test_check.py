@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from jevexp.store.directory import MANIFEST
 from jevexp.verification import Check, Result
 from jevexp.verification.check import MOST_KEPT, differences
 
@@ -28,13 +29,38 @@ def test_differences_are_named_by_place(stored: Any, computed: Any, said: list[s
 def test_every_failure_counts_and_the_first_ones_are_kept() -> None:
     check = Check("files", "all of them")
     for line in range(MOST_KEPT + 30):
-        check.expect("value", line, -1, "results.jsonl", line=line)
+        check.fail("results.jsonl", "is no record", line=line)
 
     assert check.result is Result.FAIL
-    assert (check.count, check.failed) == (MOST_KEPT + 30, MOST_KEPT + 30)
+    assert check.failed == MOST_KEPT + 30
     assert [failure.line for failure in check.failures] == list(range(MOST_KEPT))
     plain = check.as_dict()
-    assert (plain["count"], plain["failed"], len(plain["failures"])) == (50, 50, 20)
+    assert (plain["failed"], len(plain["failures"])) == (50, 20)
+    assert plain["failures"][1] == {"file": "results.jsonl", "line": 1, "message": "is no record"}
+
+
+def test_a_field_of_the_manifest_is_compared_by_value_and_type() -> None:
+    check = Check("manifest", "counts")
+    check.expect("counts.valid", 1, 1)
+    assert check.result is Result.PASS
+
+    check.expect("counts.valid", True, 1)
+    check.expect("counts.valid", 2, 1)
+
+    assert (check.count, check.failed) == (3, 2)
+    assert check.as_dict() == {
+        "name": "manifest",
+        "covers": "counts",
+        "result": "fail",
+        "count": 3,
+        "failed": 2,
+        "failures": [
+            {"file": MANIFEST, "line": None, "message": "counts.valid: True, expected 1"},
+            {"file": MANIFEST, "line": None, "message": "counts.valid: 2, expected 1"},
+        ],
+        "notes": [],
+        "reason": None,
+    }
 
 
 def test_what_breaks_after_the_kept_failures_counts_as_well() -> None:

@@ -15,10 +15,10 @@ from jevexp.settings import Dataset
 from jevexp.store import RunDirectory
 from jevexp.store.checksums import CHECKSUMS
 from jevexp.store.directory import LEDGER, MANIFEST, RESULTS
+from jevexp.store.manifest import Resumed
 from jevexp.verification import Check, Result, State, verify_run
-from jevexp.verification.context import VerificationContext
-from jevexp.verification.files import read_tree
-from jevexp.verification.resumed import check_resumed
+from jevexp.verification.context import VerificationContext, read_tree
+from jevexp.verification.records import check_resumed
 from tests.support.forgery import (
     edit,
     edit_line,
@@ -331,17 +331,18 @@ def test_the_seal_of_the_earlier_run(noisy: Path, tmp_path: Path) -> None:
     records = lines(run, RESULTS)
 
     def sealed(digest: str) -> Check:
-        section = {
-            "run": "earlier",
-            "path": str(earlier),
-            "manifest_sha256": hashlib.sha256((earlier / MANIFEST).read_bytes()).hexdigest(),
-            "checksums_sha256": digest,
-            "adopted": [record["task_id"] for record in records],
-        }
-        directory = RunDirectory(run)
-        context = VerificationContext(run, read_tree(run), directory.read_manifest(), None)
-        context.__dict__["resumed"] = section
-        return check_resumed(context)
+        resumed = Resumed(
+            run="earlier",
+            path=str(earlier),
+            manifest_sha256=hashlib.sha256((earlier / MANIFEST).read_bytes()).hexdigest(),
+            checksums_sha256=digest,
+            adopted=[record["task_id"] for record in records],
+            recovered=[],
+            charged_usd=0.0,
+            sessions=[],
+        )
+        manifest = RunDirectory(run).read_manifest()
+        return check_resumed(VerificationContext(run, read_tree(run), manifest, None), resumed)
 
     right = hashlib.sha256((earlier / CHECKSUMS).read_bytes()).hexdigest()
     assert sealed(right).failed == 0

@@ -85,7 +85,7 @@ def test_a_folder_that_is_a_link(run: Path) -> None:
     (run / "raw").rename(run.parent / "raw")
     (run / "raw").symlink_to(run.parent / "raw")
 
-    assert "files: raw: is a symbolic link, where only files and folders may be" in refused(run)
+    assert "files: raw: is a link, where only files and folders may be" in refused(run)
 
 
 def test_checksums_that_name_files_elsewhere(run: Path) -> None:

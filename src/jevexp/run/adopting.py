@@ -1,6 +1,5 @@
 """Taking over an earlier run's answers: whether it may be done, answer by answer."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -14,10 +13,9 @@ from jevexp.harness.scoring import said_null_before
 from jevexp.run import Plan
 from jevexp.run.earlier import Earlier
 from jevexp.store.adoption import AdoptedAnswer, Adoption
-from jevexp.store.checksums import CHECKSUMS
+from jevexp.store.checksums import CHECKSUMS, document_sha256
 from jevexp.store.directory import MANIFEST
 from jevexp.store.manifest import Resumed, Session
-from jevexp.untrusted.files import read_document
 from jevexp.verification import verify_run
 
 
@@ -57,7 +55,7 @@ def adopt(earlier: Earlier, plan: Plan, *, charged_usd: float | None = None) -> 
     entry = Resumed(
         run=manifest.run,
         path=str(earlier.path.absolute()),
-        manifest_sha256=hashlib.sha256(read_document(earlier.path / MANIFEST)).hexdigest(),
+        manifest_sha256=document_sha256(earlier.path / MANIFEST),
         checksums_sha256=seal,
         adopted=adopted,
         recovered=[answer.record.task_id for answer, recovered in in_order if recovered],
@@ -114,9 +112,7 @@ def check_run(earlier: Earlier, tasks: Path | None = None) -> None:
 def checksums_sha256(earlier: Earlier) -> str | None:
     """The SHA-256 of the checksums; None for a run that was killed before it wrote them."""
     path = earlier.path / CHECKSUMS
-    if not path.exists():
-        return None
-    return hashlib.sha256(read_document(path, follow_links=False)).hexdigest()
+    return document_sha256(path) if path.exists() else None
 
 
 def check_answer(answer: AdoptedAnswer, tasks: Mapping[str, Task]) -> None:

@@ -13,9 +13,9 @@ from jevexp.store import Manifest, RunDirectory, RunStatus
 from jevexp.store.adoption import AdoptedAnswer
 from jevexp.store.checksums import CHECKSUMS
 from jevexp.store.directory import LEDGER, RESULTS
+from jevexp.store.finding import earlier_run
 from jevexp.store.manifest import Resumed
 from jevexp.untrusted.files import opened, whole_lines
-from jevexp.verification.resumed import earlier_run
 
 _UPSTREAM = Path("upstream") / RESULTS
 # Far more than anybody starts in vain.
@@ -186,7 +186,7 @@ def _before(path: Path, resumed: Resumed) -> Path:
     Raises:
         InputError: it is not here, or is another one now.
     """
-    before = earlier_run(path, resumed.path, resumed.manifest_sha256)
+    before = earlier_run(path, resumed)
     if before is None:
         raise InputError(
             f"resume: {path}: asked nothing itself, and the run that it goes on with is not at "

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from jevexp.untrusted.files import numbered_lines, opened
+from jevexp.untrusted.files import numbered_lines, opened, read_document
 
 CHECKSUMS = "checksums.sha256"
 _LINE = re.compile(rb"([0-9a-f]{64})  ([^\n]+)\n")
@@ -59,6 +59,16 @@ def file_sha256(path: Path) -> str:
     """
     with opened(path, follow_links=False) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def document_sha256(path: Path) -> str:
+    """The SHA-256 in hex of a file that is small enough to be read as a whole.
+
+    Raises:
+        TooLong: it is not.
+        OSError: it is no regular file, or cannot be read.
+    """
+    return hashlib.sha256(read_document(path, follow_links=False)).hexdigest()
 
 
 def _name(raw: bytes) -> str | None:

@@ -3,7 +3,9 @@
 from pathlib import Path
 
 from jevexp.errors import InputError
+from jevexp.store.checksums import document_sha256
 from jevexp.store.directory import MANIFEST, RESULTS, RunDirectory
+from jevexp.store.manifest import Resumed
 
 # Where a run is put below the folder of all runs, and a run of a sweep; conf/hydra/default.yaml
 # says so to Hydra.
@@ -48,6 +50,21 @@ def runs_below(outputs: Path) -> list[RunDirectory]:
     """All runs in the folder of runs that have a manifest, by their paths."""
     manifests = {path for place in _PLACES for path in outputs.glob(f"{place}/{MANIFEST}")}
     return [RunDirectory(path.parent) for path in sorted(manifests)]
+
+
+def earlier_run(run: Path, resumed: Resumed) -> Path | None:
+    """The run that `run` resumed, where it was, or beside that one; None where it is not here.
+
+    It is known by its manifest. So no chain of runs leads in a circle: a manifest would have to
+    hold a hash that it is part of.
+    """
+    for path in (Path(resumed.path), run.resolve().parent / Path(resumed.path).name):
+        try:
+            if document_sha256(path / MANIFEST) == resumed.manifest_sha256:
+                return path
+        except (OSError, ValueError):
+            continue
+    return None
 
 
 def sweep_order(path: Path) -> tuple[int, str]:

@@ -2,17 +2,19 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from jevexp.core.json import dumps
+from jevexp.store.directory import MANIFEST
 
 # Enough to see what is wrong; a run may have a hundred thousand records.
 MOST_KEPT = 20
 # How far two ways to sum the same numbers may be apart.
-TOLERANCE = 1e-12
+_TOLERANCE = 1e-12
+_LONGEST = 80
 
 
 class Result(StrEnum):
@@ -48,6 +50,7 @@ class Failure:
         return self.file if self.line is None else f"{self.file}:{self.line}"
 
 
+@dataclass(slots=True)
 class Check:
     """Collects what one check finds.
 
@@ -55,19 +58,18 @@ class Check:
         name: short, and the same in every version.
         covers: what is checked, in words.
         count: how many things were looked at.
-        failed: how many failures there were, of which the first `MOST_KEPT` are in `failures`.
+        failed: how many failures there were; `failures` holds the first `MOST_KEPT`.
         notes: what a reader has to know beside the result.
-        reason: why nothing was checked; null where something was.
+        reason: why nothing could be checked; null where something was.
     """
 
-    def __init__(self, name: str, covers: str) -> None:
-        self.name = name
-        self.covers = covers
-        self.count = 0
-        self.failed = 0
-        self.failures: list[Failure] = []
-        self.notes: list[str] = []
-        self.reason: str | None = None
+    name: str
+    covers: str
+    count: int = 0
+    failed: int = 0
+    failures: list[Failure] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    reason: str | None = None
 
     @property
     def result(self) -> Result:
@@ -82,17 +84,11 @@ class Check:
         if len(self.failures) < MOST_KEPT:
             self.failures.append(Failure(file, line, message))
 
-    def expect(
-        self, what: str, found: Any, expected: Any, file: str, *, line: int | None = None
-    ) -> None:
-        """Count one comparison; fails where the two differ, also by their types alone."""
+    def expect(self, field: str, found: Any, expected: Any) -> None:
+        """Compare a field of the manifest; fails where the two differ, if only by their types."""
         self.count += 1
         if type(found) is not type(expected) or found != expected:
-            self.fail(file, f"{what}: {shown(found)}, expected {shown(expected)}", line=line)
-
-    def skip(self, reason: str) -> None:
-        """Nothing can be looked at."""
-        self.reason = reason
+            self.fail(MANIFEST, f"{field}: {shown(found)}, expected {shown(expected)}")
 
     def guarded(self, file: str, *, line: int | None = None) -> "_Guard":
         """Whatever breaks in here, over a stranger's file, is a failure of this check."""
@@ -100,25 +96,12 @@ class Check:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON."""
-        return {
-            "name": self.name,
-            "covers": self.covers,
-            "result": self.result.value,
-            "count": self.count,
-            "failed": self.failed,
-            "failures": [
-                {"file": one.file, "line": one.line, "message": one.message}
-                for one in self.failures
-            ],
-            "notes": self.notes,
-            "reason": self.reason,
-        }
+        start = {"name": self.name, "covers": self.covers, "result": self.result.value}
+        return start | asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class _Guard:
-    """A file may hold anything, and nothing that it holds stops a check."""
-
     check: Check
     file: str
     line: int | None
@@ -129,7 +112,14 @@ class _Guard:
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
         if not isinstance(error, Exception) or isinstance(error, MemoryError):
             return False
-        self.check.fail(self.file, _said(error), line=self.line)
+        if isinstance(error, OSError):
+            message = f"cannot be read: {error.strerror or type(error).__name__}"
+        elif isinstance(error, KeyError):
+            message = f"the field {shown(error.args[0] if error.args else '')} is missing"
+        else:
+            cause = ": ".join([type(error).__name__, *str(error).splitlines()[:1]])
+            message = f"cannot be read: {cause[:200]}"
+        self.check.fail(self.file, message, line=self.line)
         return True
 
 
@@ -151,7 +141,7 @@ class Report:
     status: str | None
     incomplete: str | None
     checks: tuple[Check, ...]
-    not_covered: tuple[str, ...] = field(default=())
+    not_covered: tuple[str, ...] = ()
 
     @property
     def state(self) -> State:
@@ -181,27 +171,14 @@ class Report:
         }
 
 
-_LONGEST = 80
-
-
 def shown(value: Any) -> str:
     """A value in a message, cut where it is long; what is printed is stripped by who prints it."""
     text = repr(value)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
-def _said(error: Exception) -> str:
-    if isinstance(error, OSError):
-        return f"cannot be read: {error.strerror or type(error).__name__}"
-    if isinstance(error, KeyError):
-        return f"the field {shown(error.args[0] if error.args else '')} is missing"
-    words = str(error).splitlines()
-    what = f"{type(error).__name__}: {words[0]}" if words else type(error).__name__
-    return f"cannot be read: {what[:200]}"
-
-
 def differences(stored: Any, computed: Any, at: str = "") -> Iterator[str]:
-    """Where two summaries differ, a line each."""
+    """Where two summaries differ, in one line each."""
     if isinstance(stored, Mapping) and isinstance(computed, Mapping):
         for name in dict.fromkeys([*stored, *computed]):
             place = f"{at}.{name}" if at else str(name)
@@ -210,18 +187,21 @@ def differences(stored: Any, computed: Any, at: str = "") -> Iterator[str]:
             else:
                 yield from differences(stored[name], computed[name], place)
     elif isinstance(stored, list) and isinstance(computed, list) and len(stored) == len(computed):
-        for index, (one, other) in enumerate(zip(stored, computed, strict=True)):
-            yield from differences(one, other, f"{at}[{index}]")
+        for index, pair in enumerate(zip(stored, computed, strict=True)):
+            yield from differences(*pair, f"{at}[{index}]")
     elif not same(stored, computed):
         yield f"{at}: stored {dumps(stored)}, computed {dumps(computed)}"
 
 
 def same(one: Any, other: Any) -> bool:
     """Whether two plain values are the same, numbers up to how they were summed."""
-    if _is_number(one) and _is_number(other):
-        return math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+    if isinstance(one, dict) and isinstance(other, dict):
+        return list(one) == list(other) and all(same(one[key], other[key]) for key in one)
+    if is_number(one) and is_number(other):
+        return math.isclose(one, other, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
     return type(one) is type(other) and bool(one == other)
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether a value is a number in JSON, which a Boolean is not."""
     return isinstance(value, int | float) and not isinstance(value, bool)

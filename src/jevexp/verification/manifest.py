@@ -1,23 +1,29 @@
-"""The manifest: its parts agree with each other and with the files, and so does the identity."""
+"""Manifest and summary: they agree with the files, the records, other formulas and themselves."""
 
 import hashlib
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
 from jevexp.core.identity import ClaimStatus, IdentityReport
 from jevexp.core.json import dumps, loads, representable
 from jevexp.core.record import Record
+from jevexp.core.task import Task
 from jevexp.datasets.resolve import PIN_FIELDS
+from jevexp.errors import InputError
+from jevexp.harness import make_harness, summarize
 from jevexp.identity.fingerprint import FINGERPRINT_VERSION, fingerprint
 from jevexp.identity.reconcile import declared_fields, judge, overall
-from jevexp.settings import PINNED_COMMIT, ModelIdentity
+from jevexp.settings import PINNED_COMMIT, Harness, ModelIdentity
 from jevexp.store import Manifest, RunStatus
 from jevexp.store.directory import MANIFEST, RESULTS, SUMMARY
 from jevexp.store.manifest import MANIFEST_VERSION
 from jevexp.untrusted.files import read_document
-from jevexp.verification.check import Check
+from jevexp.verification.check import Check, differences, same
 from jevexp.verification.context import VerificationContext
 
 _EXIT_STATUSES: dict[RunStatus, set[int | None]] = {
@@ -28,22 +34,18 @@ _EXIT_STATUSES: dict[RunStatus, set[int | None]] = {
     RunStatus.REFUSED: {2},
     RunStatus.INTERRUPTED: {128 + signal.SIGINT, 128 + signal.SIGTERM, 128 + signal.SIGHUP},
 }
+_BINS = 10
 
 
-def no_manifest() -> Check:
-    """The check of a manifest that was never written."""
-    check = Check("manifest", "configuration hash, counts, models, status and exit status agree")
-    check.skip(f"there is no {MANIFEST}")
-    return check
-
-
-def read_manifest(root: Path) -> tuple[Check, Manifest | None]:
+def read_manifest(root: Path, *, here: bool) -> tuple[Check, Manifest | None]:
     """The manifest, and the check that it is one; null where it is none."""
-    check = no_manifest()
-    check.reason = None
-    with check.guarded(MANIFEST):
-        data = read_document(root / MANIFEST, follow_links=False)
-        return check, Manifest.model_validate(loads(data))
+    check = Check("manifest", "configuration hash, counts, models, status and exit status agree")
+    if not here:
+        check.reason = f"there is no {MANIFEST}"
+    else:
+        with check.guarded(MANIFEST):
+            data = read_document(root / MANIFEST, follow_links=False)
+            return check, Manifest.model_validate(loads(data))
     return check, None
 
 
@@ -57,121 +59,117 @@ def check_manifest(
         records: every record of the run.
         check: what is found is added to it.
     """
+    manifest = context.manifest
     with check.guarded(MANIFEST):
-        _check_config(context.manifest, check)
-        _check_ending(context, check)
-        if context.manifest.finished is not None:
-            _check_counts(context.manifest, records, check)
+        _expect(manifest, _by_config(manifest), check)
+        if manifest.ledger.cap_usd > context.resolved["caps"]["cap_usd"]:
+            check.fail(MANIFEST, "ledger.cap_usd: above the configured cap")
+        if (earlier := manifest.software.earlier) is not None:
+            resumed = manifest.resumed.run if manifest.resumed else None
+            last = earlier[-1].run if earlier else None
+            check.expect("software.earlier, the last one's run", last, resumed)
+        check.count += 1
+        for fault in _ending_faults(manifest):
+            check.fail(MANIFEST, fault)
+        if manifest.finished is not None and SUMMARY not in context.tree.files:
+            check.fail(SUMMARY, "is missing from a run that ended")
+        if manifest.finished is not None:
+            expected = _by_records(manifest, list(records.values()))
+            _expect(manifest, expected, check, source=f", by {RESULTS}")
 
 
-def _check_config(manifest: Manifest, check: Check) -> None:
-    resolved = manifest.config.resolved
+def _expect(
+    manifest: Manifest, expected: Mapping[str, Any], check: Check, *, source: str = ""
+) -> None:
+    """Compare fields by their paths."""
+    stored = manifest.model_dump(mode="json")
+    for path, value in expected.items():
+        check.expect(f"{path}{source}", reduce(getitem, path.split("."), stored), value)
+
+
+def _by_config(manifest: Manifest) -> dict[str, Any]:
+    """What follows from the resolved configuration."""
+    resolved, n_tasks = manifest.config.resolved, manifest.dataset.n_tasks
+    dataset, caps = resolved["dataset"], resolved["caps"]
     canonical = dumps(resolved, sort_keys=True).encode()
-    said: dict[str, tuple[Any, Any]] = {
-        "config.sha256": (manifest.config.sha256, hashlib.sha256(canonical).hexdigest()),
-        "dataset.name": (manifest.dataset.name, resolved["dataset"]["name"]),
-        "dataset.pin": (
-            manifest.dataset.pin.model_dump(mode="json"),
-            {field: resolved["dataset"][field] for field in PIN_FIELDS},
-        ),
-        "backend.name": (manifest.backend.name, resolved["backend"]["name"]),
-        "model.requested": (manifest.model.requested, resolved["model"]["alias"]),
-        "model.declared": (manifest.model.declared.model_dump(mode="json"), resolved["model"]),
-        "harness.name": (manifest.harness.name, resolved["harness"]["name"]),
-        "harness.commit": (manifest.harness.commit, PINNED_COMMIT),
-        "ledger.reason": (manifest.ledger.reason, resolved["caps"]["reason"]),
-        "counts.requested": (
-            manifest.counts.requested,
-            min(resolved["caps"]["limit"] or manifest.dataset.n_tasks, manifest.dataset.n_tasks),
-        ),
+    expected = {
+        "config.sha256": hashlib.sha256(canonical).hexdigest(),
+        "dataset.name": dataset["name"],
+        "dataset.pin": {field: dataset[field] for field in PIN_FIELDS},
+        "backend.name": resolved["backend"]["name"],
+        "model.requested": resolved["model"]["alias"],
+        "model.declared": resolved["model"],
+        "harness.name": resolved["harness"]["name"],
+        "harness.commit": PINNED_COMMIT,
+        "ledger.reason": caps["reason"],
+        "ledger.shared": bool(caps["ledger"] or caps.get("ledger_url") or manifest.sweep),
+        "counts.requested": min(caps["limit"] or n_tasks, n_tasks),
+        "version": MANIFEST_VERSION,
     }
-    for name, (found, expected) in said.items():
-        check.expect(name, found, expected, MANIFEST)
-    caps = resolved["caps"]
-    shared = bool(caps["ledger"] or caps.get("ledger_url") or manifest.sweep)
-    check.expect("ledger.shared", manifest.ledger.shared, shared, MANIFEST)
-    check.expect("version", manifest.version, MANIFEST_VERSION, MANIFEST)
-    if (earlier := manifest.software.earlier) is not None:
-        resumed = manifest.resumed.run if manifest.resumed else None
-        last = earlier[-1].run if earlier else None
-        check.expect("software.earlier, the last one's run", last, resumed, MANIFEST)
     if "runner" in resolved:
-        check.expect(
-            "concurrency", manifest.concurrency, resolved["runner"]["concurrency"], MANIFEST
-        )
-    if manifest.ledger.cap_usd > resolved["caps"]["cap_usd"]:
-        check.fail(MANIFEST, "ledger.cap_usd: above the configured cap")
+        expected["concurrency"] = resolved["runner"]["concurrency"]
+    return expected
 
 
-def _check_ending(context: VerificationContext, check: Check) -> None:
-    manifest, counts = context.manifest, context.manifest.counts
-    status = manifest.status
-    check.count += 1
+def _by_records(manifest: Manifest, records: Sequence[Record]) -> dict[str, Any]:
+    return {
+        "counts.attempted": len(records),
+        "counts.answered": sum(record.ok for record in records),
+        "counts.valid": sum(record.ok and record.valid for record in records),
+        "model.resolved": sorted(
+            {record.model for record in records if record.ok and record.model}
+        ),
+        "cost_basis": sorted({record.cost_basis for record in records}),
+        "model.session": manifest.backend.description.get("model"),
+    }
+
+
+def _ending_faults(manifest: Manifest) -> Iterator[str]:
+    """What does not go together with how the run ended."""
+    status, counts = manifest.status, manifest.counts
     if manifest.exit_status not in _EXIT_STATUSES[status]:
-        check.fail(MANIFEST, f"exit_status: {manifest.exit_status} is not that of a {status} run")
+        yield f"exit_status: {manifest.exit_status} is not that of a {status} run"
     if (manifest.finished is None) is not (status is RunStatus.RUNNING):
-        check.fail(MANIFEST, f"finished: does not go with the status {status}")
-    if (status is RunStatus.COMPLETE) is not (counts.valid == counts.requested) and status in (
-        RunStatus.COMPLETE,
-        RunStatus.INCOMPLETE,
+        yield f"finished: does not go with the status {status}"
+    if status in (RunStatus.COMPLETE, RunStatus.INCOMPLETE) and (
+        (status is RunStatus.COMPLETE) is not (counts.valid == counts.requested)
     ):
-        check.fail(MANIFEST, f"status: {status} with {counts.valid} valid of {counts.requested}")
+        yield f"status: {status} with {counts.valid} valid of {counts.requested}"
     named = status in (RunStatus.REFUSED, RunStatus.CRASHED, RunStatus.INTERRUPTED)
     if (manifest.error is not None) is not named:
-        check.fail(MANIFEST, f"error: does not go with the status {status}")
-    # Of a crash it is what the operating system said, if it was that.
+        yield f"error: does not go with the status {status}"
+    # A crash has one where the operating system gave it.
     if status is not RunStatus.CRASHED and (
         (manifest.message is not None) is not (status is RunStatus.REFUSED)
     ):
-        check.fail(MANIFEST, f"message: does not go with the status {status}")
+        yield f"message: does not go with the status {status}"
     if status is RunStatus.REFUSED and counts.attempted:
-        check.fail(MANIFEST, "status: a refused run asked nothing, and this one has records")
-    if manifest.finished is not None and SUMMARY not in context.tree.files:
-        check.fail(SUMMARY, "is missing from a run that ended")
-
-
-def _check_counts(manifest: Manifest, records: Mapping[str, Record], check: Check) -> None:
-    found = list(records.values())
-    said = manifest.counts
-    counted = {
-        "counts.attempted": (said.attempted, len(found)),
-        "counts.answered": (said.answered, sum(record.ok for record in found)),
-        "counts.valid": (said.valid, sum(record.ok and record.valid for record in found)),
-        "model.resolved": (
-            manifest.model.resolved,
-            sorted({record.model for record in found if record.ok and record.model}),
-        ),
-        "cost_basis": (manifest.cost_basis, sorted({record.cost_basis for record in found})),
-        "model.session": (manifest.model.session, manifest.backend.description.get("model")),
-    }
-    for name, (stored, expected) in counted.items():
-        check.expect(f"{name}, by {RESULTS}", stored, expected, MANIFEST)
+        yield "status: a refused run asked nothing, and this one has records"
 
 
 def check_identity(context: VerificationContext, records: Mapping[str, Record]) -> Check:
     """Judge every field again, and hash again what the fingerprint is made of."""
     check = Check("identity", "every verdict on the model, and the fingerprint of what it hashes")
     manifest = context.manifest
-    if manifest.identity is None or manifest.fingerprint is None:
+    report, stored = manifest.identity, manifest.fingerprint
+    if report is None or stored is None:
         # A run that was killed has counted nothing.
         if manifest.counts.attempted or records:
             check.fail(MANIFEST, "identity: a run with records knows whom it asked")
         else:
-            check.skip("the provider was never opened")
+            check.reason = "the provider was never opened"
         return check
     with check.guarded(MANIFEST):
-        report = manifest.identity
         _check_fields(context, report, check)
         contradicted = report.verdict is ClaimStatus.CONTRADICTED
         if contradicted and context.resolved["identity"] == "strict":
-            check.expect("status", manifest.status, RunStatus.REFUSED, MANIFEST)
-        if manifest.fingerprint.version > FINGERPRINT_VERSION:
-            check.notes.append(f"the fingerprint is of version {manifest.fingerprint.version}")
+            check.expect("status", manifest.status, RunStatus.REFUSED)
+        if stored.version > FINGERPRINT_VERSION:
+            check.notes.append(f"the fingerprint is of version {stored.version}")
             return check
-        found = fingerprint(manifest.backend.description, report, manifest.concurrency)
-        check.expect("fingerprint.value", manifest.fingerprint.value, found.value, MANIFEST)
-        stored = dumps(manifest.fingerprint.inputs, sort_keys=True)
-        check.expect("fingerprint.inputs", stored, dumps(found.inputs, sort_keys=True), MANIFEST)
+        computed = fingerprint(manifest.backend.description, report, manifest.concurrency)
+        check.expect("fingerprint.value", stored.value, computed.value)
+        check.expect("fingerprint.inputs", _in_order(stored.inputs), _in_order(computed.inputs))
     return check
 
 
@@ -180,14 +178,110 @@ def _check_fields(context: VerificationContext, report: IdentityReport, check: C
     declared = {
         name: field.declared for name, field in report.fields.items() if field.declared is not None
     }
-    check.expect(
-        "identity.fields, what is declared",
-        dumps(declared, sort_keys=True),
-        dumps(representable(claims), sort_keys=True),
-        MANIFEST,
-    )
+    expected = _in_order(representable(claims))
+    check.expect("identity.fields, what is declared", _in_order(declared), expected)
     for name, field in report.fields.items():
         again = judge(name, field.declared, field.observed)
-        check.expect(f"identity.fields.{name}.verdict", field.verdict, again.verdict, MANIFEST)
+        check.expect(f"identity.fields.{name}.verdict", field.verdict, again.verdict)
     verdict = overall(report.fields, report.findings)
-    check.expect("identity.verdict", report.verdict, verdict, MANIFEST)
+    check.expect("identity.verdict", report.verdict, verdict)
+
+
+def _in_order(fields: Mapping[str, Any]) -> str:
+    return dumps(fields, sort_keys=True)
+
+
+def check_sums(context: VerificationContext, records: Mapping[str, Record]) -> list[Check]:
+    """The summary as a whole, and its headline numbers by other formulas."""
+    summary = Check("summary", "every number of the summary, computed again from the records")
+    numbers = Check(
+        "numbers", "accuracy, Brier and ECE by independent formulas, in exact fractions"
+    )
+    if SUMMARY not in context.tree.files:
+        summary.reason = numbers.reason = f"there is no {SUMMARY}"
+        return [summary, numbers]
+    stored: Any = None
+    with summary.guarded(SUMMARY):
+        stored = loads(read_document(context.root / SUMMARY, follow_links=False))
+        if not isinstance(stored, dict):
+            summary.fail(SUMMARY, "is no object")
+    if context.tasks is None or not isinstance(stored, dict):
+        reason = "tasks are not here" if stored else "the summary cannot be read"
+        summary.reason = numbers.reason = reason
+        return [summary, numbers]
+    with summary.guarded(SUMMARY):
+        computed = _summarize(context, context.tasks, records, summary)
+        summary.count += _count_leaves(computed)
+        for difference in differences(stored, computed):
+            summary.fail(SUMMARY, difference)
+    with numbers.guarded(SUMMARY):
+        _check_numbers(context.tasks, records, stored, numbers)
+    return [summary, numbers]
+
+
+def _summarize(
+    context: VerificationContext, tasks: Sequence[Task], records: Mapping[str, Record], check: Check
+) -> dict[str, Any]:
+    """By the run's own harness where it is here; the numbers are those of ours."""
+    charged_usd = context.manifest.ledger.charged_usd
+    if context.manifest.harness.name == "upstream":
+        try:
+            harness = make_harness(Harness(name="upstream", path=None))
+            return harness.summarize(
+                tasks, records.values(), ledger_charged_usd=charged_usd
+            ).plain()
+        except InputError:
+            check.notes.append("the pinned harness is not here; computed with ours")
+    return summarize(tasks, records.values(), ledger_charged_usd=charged_usd).plain()
+
+
+def _count_leaves(value: Any) -> int:
+    parts = value.values() if isinstance(value, dict) else value
+    return sum(map(_count_leaves, parts)) if isinstance(value, dict | list) else 1
+
+
+def _check_numbers(
+    tasks: Sequence[Task], records: Mapping[str, Record], summary: Mapping[str, Any], check: Check
+) -> None:
+    """Hold the summary's headline numbers against what other formulas make of the records.
+
+    All of them are exact here, in fractions, where the summary's are sums of floats:
+
+    - accuracy from the distributions: a task counts where no other label has more than the right
+      one, nor as much and an earlier name;
+    - Brier: Σ (p - y)² = Σ p² - 2·p[right] + 1, since Σ y² = 1 and only one y is not 0;
+    - ECE: 1/n · Σ over the bins of |Σ confidence - Σ correct|, the bins' sizes having cancelled.
+    """
+    attempted = n_distributions = right = 0
+    brier = Fraction(0)
+    gaps = [Fraction(0)] * _BINS
+    for task in tasks:
+        record = records.get(task.id)
+        if record is None or not task.scorable or task.gold is None:
+            continue
+        attempted += 1
+        if (probs := record.probs) is None:
+            right += bool(record.correct)
+            continue
+        n_distributions += 1
+        p_right = probs[task.gold]
+        is_right = not any(
+            p > p_right or (p == p_right and label < task.gold) for label, p in probs.items()
+        )
+        right += is_right
+        brier += sum(Fraction(p) ** 2 for p in probs.values()) - 2 * Fraction(p_right) + 1
+        confidence = max(probs.values())
+        gaps[min(int(confidence * _BINS), _BINS - 1)] += Fraction(confidence) - is_right
+    numbers = {
+        "accuracy": (Fraction(right), attempted),
+        "brier_mean": (brier, n_distributions),
+        "ece": (sum(map(abs, gaps), Fraction(0)), n_distributions),
+    }
+    for name, (total, count) in numbers.items():
+        check.count += 1
+        with check.guarded(SUMMARY):
+            stored = summary[name]
+            stored = stored["ece"] if name == "ece" and stored is not None else stored
+            computed = float(total / count) if count else None
+            if not same(stored, computed):
+                check.fail(SUMMARY, f"{name}: {stored!r}, by another formula {computed!r}")

@@ -14,7 +14,7 @@ from jevexp.store.directory import LEDGER, MANIFEST, RAW, RESULTS, SUMMARY
 from jevexp.untrusted.console import printable_json
 from jevexp.untrusted.files import read_document
 from jevexp.verification.check import Check, Report
-from jevexp.verification.files import read_tree
+from jevexp.verification.context import read_tree
 
 VERSION = 1
 RECEIPT = "receipt"

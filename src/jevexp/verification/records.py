@@ -2,22 +2,24 @@
 
 import hashlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from jevexp.backends.rereading import RawAnswer
 from jevexp.core.json import loads
 from jevexp.core.record import Record
 from jevexp.core.task import Task
-from jevexp.store import RunDirectory
-from jevexp.store.directory import EARLY, LEDGER, RAW, RESULTS
+from jevexp.store import RunDirectory, RunStatus
+from jevexp.store.checksums import CHECKSUMS, document_sha256
+from jevexp.store.directory import EARLY, LEDGER, MANIFEST, RAW, RESULTS
+from jevexp.store.finding import earlier_run
+from jevexp.store.manifest import Resumed
 from jevexp.store.records import PENDING, raw_name
-from jevexp.untrusted.files import TooLong, numbered_lines, opened, read_document
+from jevexp.untrusted.files import opened, read_document, whole_lines
+from jevexp.verification.answers import Answers, Requests, check_cost, check_score
 from jevexp.verification.check import Check
 from jevexp.verification.context import VerificationContext
-from jevexp.verification.ledger import MOST_RECORDS, Costs, Rows, check_ledger
-from jevexp.verification.requests import Requests
-from jevexp.verification.scores import Answers, Scores
-from jevexp.verification.stops import Stops
+from jevexp.verification.ledger import MOST_RECORDS, Rows, Stops
 
 # What later checks need no more, and what makes a record large.
 _LARGE: dict[str, Any] = {"probs_as_returned": None, "usage": {}, "runtime": None}
@@ -28,19 +30,18 @@ class RecordPass:
 
     Attributes:
         records: by task id, in their order, without what only their own checks needed.
-        lines: the line of each record, by task id.
     """
 
     def __init__(self, context: VerificationContext) -> None:
         self._context = context
         self.records: dict[str, Record] = {}
-        self.lines: dict[str, int] = {}
+        self._lines: dict[str, int] = {}
         self._order = Check("attempts", "every task attempted at most once, in the dataset's order")
         self._evidence = Check("raw files", "every record's raw file, and no raw file without one")
         self._requests = Requests(context)
         self._answers = Answers(context)
-        self._scores = Scores()
-        self._costs = Costs(context)
+        self._scores = Check("scores", "every record scored again: valid, probabilities, correct")
+        self._costs = Check("costs", "cost from usage and tariff, charge from cost and reservation")
         self._stops = Stops(context)
         self._claimed: set[str] = set()
         self._place = 0
@@ -50,58 +51,43 @@ class RecordPass:
 
     def run(self) -> list[Check]:
         """All checks that look at single records."""
+        context = self._context
         with self._order.guarded(RESULTS):
-            for line, record in self._read():
-                self._look(line, record)
+            for line, data in context.lines(RESULTS, self._order, "record", most=MOST_RECORDS):
+                with self._order.guarded(RESULTS, line=line):
+                    self._look(line, Record.model_validate(loads(data)))
         early = self._look_at_early()
         held = self._look_at_held()
         asked = {
-            task_id: (self.lines[task_id], record)
+            task_id: (self._lines[task_id], record)
             for task_id, record in self.records.items()
-            if task_id not in self._context.adopted
+            if task_id not in context.adopted
         }
-        ledger, rows = check_ledger(self._context, asked, early)
+        rows = Rows(context)
+        rows.check_against(asked, early)
         for task_id in sorted(early | held):
-            if rows and task_id not in rows.by_task and task_id not in self._context.adopted:
-                ledger.fail(LEDGER, f"task {task_id!r} has an answer and no reservation")
-        self._check_gaps(rows)
-        self._check_unclaimed(rows, early)
-        here = self._context.tasks is not None
-        if not here:
-            self._scores.check.skip("tasks are not here")
+            if rows.here and task_id not in rows.by_task and task_id not in context.adopted:
+                rows.check.fail(LEDGER, f"task {task_id!r} has an answer and no reservation")
+        # A task that was passed over has to be one that was sent and has no record for a reason.
+        # Adopted records stand at their places also where this run never came to the ones before.
+        for task_id, line in self._gaps:
+            if task_id not in rows.cut_off:
+                message = f"task {task_id!r} was passed over, and nothing says why"
+                self._order.fail(RESULTS, message, line=line)
+        self._check_unclaimed(early | rows.cut_off)
+        if context.tasks is None:
+            self._scores.reason = "tasks are not here"
             self._order.notes.append("not held against the dataset's order: tasks are not here")
         return [
             self._order,
             self._evidence,
-            self._requests.finish(tasks_here=here),
+            self._requests.finish(),
             self._answers.finish(),
-            self._scores.check,
-            self._costs.check,
-            ledger,
+            self._scores,
+            self._costs,
+            rows.check,
             self._stops.finish(rows),
         ]
-
-    def _read(self) -> Iterator[tuple[int, Record]]:
-        with opened(self._context.root / RESULTS, follow_links=False) as file:
-            try:
-                for number, line in numbered_lines(file):
-                    if number > MOST_RECORDS:
-                        message = f"more than {MOST_RECORDS} records; the others are not read"
-                        self._order.fail(RESULTS, message, line=number)
-                        return
-                    if not line.endswith(b"\n"):
-                        self._torn(number)
-                        return
-                    with self._order.guarded(RESULTS, line=number):
-                        yield number, Record.model_validate(loads(line))
-            except TooLong as error:
-                self._order.fail(RESULTS, f"a line is {error}", line=error.line)
-
-    def _torn(self, line: int) -> None:
-        if self._context.cut_off:
-            self._order.notes.append(f"{RESULTS}:{line}: torn, and read by nobody")
-        else:
-            self._order.fail(RESULTS, "ends in the middle of a record", line=line)
 
     def _look(self, line: int, record: Record) -> None:
         context = self._context
@@ -109,52 +95,58 @@ class RecordPass:
         if record.task_id in self.records:
             self._order.fail(RESULTS, f"task {record.task_id!r} has a second record", line=line)
             return
-        task = self._task(line, record)
-        self._look_at_raw(record, task, RESULTS, line)
-        adopted = record.task_id in context.adopted
-        if not adopted:
+        task = self._planned(record, RESULTS, line)
+        if task is not None:
+            self._check_place(task, line)
+        if record.task_id not in context.adopted:
             self._stops.look(record, line)
-        self._costs.look(record, RESULTS, line, adopted=adopted)
+        self._look_at_raw(record, task, RESULTS, line)
         if task is None and context.tasks is not None:
             return
         probs = record.probs if task and set(record.probs or ()) == set(task.labels) else None
         self.records[record.task_id] = record.model_copy(update={**_LARGE, "probs": probs})
-        self.lines[record.task_id] = line
+        self._lines[record.task_id] = line
 
-    def _task(self, line: int, record: Record) -> Task | None:
-        """The record's task; the ones before it that have no record are kept for the end."""
+    def _planned(self, record: Record, file: str, line: int | None) -> Task | None:
+        """The record's task; a failure where the tasks are here and it is none of them."""
         tasks = self._context.tasks
-        if tasks is None:
-            return None
         place = self._context.places.get(record.task_id)
-        if place is None:
-            message = f"task {record.task_id!r} is not among the planned ones"
-            self._order.fail(RESULTS, message, line=line)
+        if tasks is None or place is None:
+            if tasks is not None:
+                message = f"task {record.task_id!r} is not among the planned ones"
+                self._order.fail(file, message, line=line)
             return None
-        if place < self._place:
-            message = f"task {record.task_id!r} after {tasks[self._place - 1].id!r}"
-            self._order.fail(RESULTS, message, line=line)
-            return tasks[place]
-        self._skipped += [(task.id, line) for task in tasks[self._place : place]]
-        self._place = place + 1
-        if record.task_id not in self._context.adopted:
-            self._gaps += self._skipped
-            self._skipped = []
         return tasks[place]
 
+    def _check_place(self, task: Task, line: int) -> None:
+        """The results are in the dataset's order; passed over tasks are kept for the end."""
+        tasks, place = self._context.tasks or (), self._context.places[task.id]
+        if place < self._place:
+            message = f"task {task.id!r} after {tasks[self._place - 1].id!r}"
+            self._order.fail(RESULTS, message, line=line)
+            return
+        self._skipped += [(skipped.id, line) for skipped in tasks[self._place : place]]
+        self._place = place + 1
+        if task.id not in self._context.adopted:
+            self._gaps += self._skipped
+            self._skipped = []
+
     def _look_at_raw(self, record: Record, task: Task | None, file: str, line: int) -> None:
-        name = raw_path(record.task_id)
+        """Hold a record, which stands in `file`, against its raw file."""
+        name = _raw_path(record.task_id)
         self._evidence.count += 1
         self._claimed.add(name)
         if name not in self._context.tree.files:
             self._evidence.fail(file, f"{name} is missing", line=line)
-            return
-        with self._evidence.guarded(name):
-            data = read_document(self._context.root / name, follow_links=False)
-            if hashlib.sha256(data).hexdigest() != record.raw_sha256:
-                message = f"its SHA-256 is not the raw_sha256 of {file}:{line}"
-                self._evidence.fail(name, message)
-            self._look_at_answer(record, task, data, name, file=file, line=line)
+        else:
+            with self._evidence.guarded(name):
+                data = read_document(self._context.root / name, follow_links=False)
+                if hashlib.sha256(data).hexdigest() != record.raw_sha256:
+                    message = f"its SHA-256 is not the raw_sha256 of {file}:{line}"
+                    self._evidence.fail(name, message)
+                self._look_at_answer(record, task, data, name, file=file, line=line)
+        adopted = record.task_id in self._context.adopted
+        check_cost(self._costs, self._context, record, file=file, line=line, adopted=adopted)
 
     def _look_at_answer(
         self,
@@ -178,17 +170,7 @@ class RecordPass:
         request = self._requests.look(task, raw, name)
         decision = self._answers.look(request, raw, name, place)
         if task is not None:
-            self._scores.look(task, raw, decision, file, line)
-
-    def _check_gaps(self, rows: Rows | None) -> None:
-        """A task that was passed over has to be one that was sent and has no record for a reason.
-
-        Adopted records stand at their places also where this run never came to the ones before.
-        """
-        for task_id, line in self._gaps:
-            if rows is None or task_id not in rows.cut_off:
-                message = f"task {task_id!r} was passed over, and nothing says why"
-                self._order.fail(RESULTS, message, line=line)
+            check_score(self._scores, task, raw, decision, file=file, line=line)
 
     def _look_at_early(self) -> set[str]:
         """Check the records that waited for their turn when the process was killed.
@@ -196,19 +178,14 @@ class RecordPass:
         Returns:
             Their tasks.
         """
-        if EARLY not in self._context.tree.files:
-            return set()
         early: set[str] = set()
+        if EARLY not in self._context.tree.files:
+            return early
         with self._evidence.guarded(EARLY):
             records = RunDirectory(self._context.root).early_records()
             for line, record in enumerate(records, 1):
                 early.add(record.task_id)
-                if record.task_id in self.records:
-                    # Written to the results, and not forgotten here before the process was killed.
-                    continue
-                self._look_at_raw(record, self._planned(record), EARLY, line)
-                adopted = record.task_id in self._context.adopted
-                self._costs.look(record, EARLY, line, adopted=adopted)
+                self._look_at_raw(record, self._planned(record, EARLY, line), EARLY, line)
             self._evidence.notes.append(f"{len(early)} records in {EARLY} wait for their turn")
         return early
 
@@ -218,53 +195,84 @@ class RecordPass:
         Returns:
             Their tasks.
         """
+        held: set[str] = set()
         files = self._context.tree.below(PENDING)
         if not files:
-            return set()
+            return held
         self._evidence.notes.append(f"{len(files)} answers in {PENDING}/ have no record yet")
-        held: set[str] = set()
         with self._evidence.guarded(PENDING):
-            for answer in RunDirectory(self._context.root).held():
-                record = answer.record
+            for record, raw in RunDirectory(self._context.root).held():
                 if record.task_id in self.records:
                     continue
                 held.add(record.task_id)
                 name = f"{PENDING}/{raw_name(record.task_id)}"
                 with self._evidence.guarded(name):
-                    data = answer.raw.encode()
-                    self._look_at_answer(
-                        record, self._planned(record), data, name, file=name, line=None
-                    )
-                self._costs.look(record, name, None, adopted=False)
+                    task = self._planned(record, name, None)
+                    self._look_at_answer(record, task, raw.encode(), name, file=name, line=None)
+                check_cost(self._costs, self._context, record, file=name, line=None, adopted=False)
         return held
 
-    def _planned(self, record: Record) -> Task | None:
-        """The task of a record that is in no results yet; a failure where it is not planned."""
-        tasks = self._context.tasks
-        if tasks is None:
-            return None
-        place = self._context.places.get(record.task_id)
-        if place is None:
-            message = f"task {record.task_id!r} has an answer and is not among the planned ones"
-            self._order.fail(RESULTS, message)
-            return None
-        return tasks[place]
-
-    def _check_unclaimed(self, rows: Rows | None, early: set[str]) -> None:
-        cut_off = rows.cut_off if rows else set()
+    def _check_unclaimed(self, unfinished: set[str]) -> None:
         # A resumed run that was cut off while it took answers over has their raw files first.
-        coming = self._context.adopted if self._context.cut_off else frozenset()
-        unfinished = {raw_path(task_id) for task_id in early | cut_off | coming}
+        if self._context.cut_off:
+            unfinished = unfinished | self._context.adopted
+        paths = {_raw_path(task_id) for task_id in unfinished}
         for below in self._context.tree.below(RAW):
             name = f"{RAW}/{below}"
             if name in self._claimed:
                 continue
-            if name in unfinished:
+            if name in paths:
                 self._evidence.notes.append(f"{name}: of a task that was cut off before its record")
             else:
                 self._evidence.fail(name, "belongs to no record")
 
 
-def raw_path(task_id: str) -> str:
-    """Where a task's raw file is inside the run's directory."""
+def _raw_path(task_id: str) -> str:
     return f"{RAW}/{raw_name(task_id)}"
+
+
+def check_resumed(context: VerificationContext, resumed: Resumed) -> Check:
+    """Hold every adopted record against the earlier run's, byte for byte, where that is here.
+
+    Records that had not been written when the earlier process was killed are in no results to
+    hold them against.
+    """
+    check = Check("resumed", "every adopted record is the earlier run's, byte for byte")
+    with check.guarded(MANIFEST):
+        earlier = earlier_run(context.root, resumed)
+        if earlier is None:
+            check.reason = f"the earlier run {resumed.run} is not here"
+            return check
+        if (stored := context.manifest.software.earlier) is not None:
+            programs = RunDirectory(earlier).read_manifest().programs
+            check.expect("software.earlier", stored, programs)
+        if resumed.checksums_sha256 is not None:
+            checksums_sha256 = document_sha256(earlier / CHECKSUMS)
+            check.expect("resumed.checksums_sha256", resumed.checksums_sha256, checksums_sha256)
+        adopted = set(resumed.adopted) - set(resumed.recovered)
+        theirs = dict(_digests(earlier / RESULTS, adopted))
+        # A killed run leaves some beside its results.
+        ours = dict(_digests(context.root / RESULTS, adopted))
+        ours |= dict(_digests(context.root / EARLY, adopted))
+        if not ours and context.cut_off:
+            check.reason = "the run ended before it had taken any answer over"
+            return check
+        killed = context.manifest.status is RunStatus.RUNNING
+        for task_id in resumed.adopted:
+            if task_id in adopted and (task_id in ours or not killed):
+                check.count += 1
+                if ours.get(task_id) != theirs.get(task_id):
+                    message = f"task {task_id!r}: is not the record of {earlier.name}"
+                    check.fail(RESULTS, message)
+        if n_recovered := len(set(resumed.recovered)):
+            check.notes.append(f"{n_recovered} adopted answers had no record to hold them to")
+    return check
+
+
+def _digests(results: Path, task_ids: set[str]) -> Iterator[tuple[str, str]]:
+    if not results.exists():
+        return
+    with opened(results, follow_links=False) as file:
+        for _, line in whole_lines(file):
+            if (task_id := loads(line)["task_id"]) in task_ids:
+                yield task_id, hashlib.sha256(line).hexdigest()

@@ -7,12 +7,15 @@ from jevexp.store import Manifest, RunDirectory, RunStatus
 from jevexp.store.checksums import CHECKSUMS
 from jevexp.store.directory import LEDGER, MANIFEST, RAW, RESULTS, SUMMARY
 from jevexp.verification.check import Check, Report
-from jevexp.verification.context import VerificationContext, check_tasks
-from jevexp.verification.files import Tree, check_files, made_later, read_tree
-from jevexp.verification.manifest import check_identity, check_manifest, no_manifest, read_manifest
-from jevexp.verification.records import RecordPass
-from jevexp.verification.resumed import check_resumed
-from jevexp.verification.summary import check_sums
+from jevexp.verification.context import (
+    Tree,
+    VerificationContext,
+    check_files,
+    check_tasks,
+    read_tree,
+)
+from jevexp.verification.manifest import check_identity, check_manifest, check_sums, read_manifest
+from jevexp.verification.records import RecordPass, check_resumed
 
 _ONLY_OF_RUNS = (CHECKSUMS, SUMMARY, LEDGER)
 _AT_WORK = "a process is still writing it"
@@ -33,27 +36,27 @@ def verify_run(root: Path, *, tasks: Path | None = None) -> Report:
     except OSError as error:
         raise InputError(f"{root}: {error.strerror}; give a run directory") from error
     has_manifest = MANIFEST in tree.files or MANIFEST in tree.faults
-    section, manifest = read_manifest(root) if has_manifest else (no_manifest(), None)
+    manifest_check, manifest = read_manifest(root, here=has_manifest)
     if manifest is None and not _left_by_a_run(tree):
         reason = "is not that of a run" if has_manifest else "is missing"
         raise InputError(
             f"{root}: is no run directory: {MANIFEST} {reason}; give a run directory, or a sweep's"
         )
-    files = check_files(root, tree)
-    checks = [files, section]
+    checks = [check_files(root, tree), manifest_check]
     incomplete = _incomplete(root, tree, manifest)
     if incomplete == _AT_WORK:
         # What is read now is older than what is read next.
-        section.skip(_AT_WORK)
+        manifest_check.reason = _AT_WORK
     elif manifest is not None:
-        checks += _of_content(root, tree, manifest, tasks, section)
+        checks += _check_content(root, tree, manifest, tasks, manifest_check)
+    uncovered = tree.made_later | {CHECKSUMS} if CHECKSUMS in tree.files else tree.files
     return Report(
         path=root,
         run=manifest.run if manifest else None,
         status=manifest.status.value if manifest else None,
         incomplete=incomplete,
         checks=tuple(checks),
-        not_covered=tuple(sorted(name for name in tree.files if _uncovered(name, tree))),
+        not_covered=tuple(sorted(uncovered)),
     )
 
 
@@ -66,29 +69,25 @@ def _left_by_a_run(tree: Tree) -> bool:
     return begun or bool(tree.below(RAW)) or any(name in tree.files for name in _ONLY_OF_RUNS)
 
 
-def _of_content(
-    root: Path, tree: Tree, manifest: Manifest, given: Path | None, section: Check
+def _check_content(
+    root: Path, tree: Tree, manifest: Manifest, copy: Path | None, manifest_check: Check
 ) -> list[Check]:
-    """Everything that is about more than bytes."""
-    dataset, loaded = check_tasks(manifest, given)
+    """Check everything that is about more than bytes."""
+    checks: list[Check] = []
+    dataset, loaded = check_tasks(manifest, copy)
     planned = loaded.tasks[: manifest.counts.requested] if loaded else None
     context = VerificationContext(root, tree, manifest, planned)
-    looked: RecordPass | None = None
-    with section.guarded(MANIFEST):
-        looked = RecordPass(context)
-    if looked is None:
-        return [dataset]
-    found = looked.run()
-    check_manifest(context, looked.records, section)
-    checks = [
-        dataset,
-        *found,
-        check_identity(context, looked.records),
-        *check_sums(context, looked),
-    ]
-    if context.resumed:
-        checks.append(check_resumed(context))
-    return checks
+    with manifest_check.guarded(MANIFEST):
+        record_pass = RecordPass(context)
+        checks += record_pass.run()
+        check_manifest(context, record_pass.records, manifest_check)
+        checks += [
+            check_identity(context, record_pass.records),
+            *check_sums(context, record_pass.records),
+        ]
+        if manifest.resumed:
+            checks.append(check_resumed(context, manifest.resumed))
+    return [dataset, *checks]
 
 
 def _incomplete(root: Path, tree: Tree, manifest: Manifest | None) -> str | None:
@@ -102,7 +101,3 @@ def _incomplete(root: Path, tree: Tree, manifest: Manifest | None) -> str | None
     if MANIFEST not in tree.files:
         return f"there is no {MANIFEST}: its process was killed before it wrote the first one"
     return f"there is no {CHECKSUMS}: it was killed while it ended, or somebody removed the file"
-
-
-def _uncovered(name: str, tree: Tree) -> bool:
-    return made_later(name) or CHECKSUMS not in tree.files or name == CHECKSUMS
