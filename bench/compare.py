@@ -19,7 +19,7 @@ from figures import figure
 
 from jevexp.core.record import Record
 from jevexp.core.task import Task
-from jevexp.harness import summarize
+from jevexp.harness.summary import summarize
 
 
 class Case(NamedTuple):

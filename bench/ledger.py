@@ -25,7 +25,7 @@ from sqlalchemy.engine import make_url
 from jevexp.core.decision import Decision, ProbsSource, Request
 from jevexp.core.json import dumps
 from jevexp.core.task import Task
-from jevexp.harness import RunContext, Runner, Tariff
+from jevexp.harness.runner import RunContext, Runner, Tariff
 from jevexp.ledger import FileLedger, Ledger, engine
 from jevexp.ledger.database import DatabaseLedger
 from jevexp.ledger.state import cap_row, reserve_row, settle_row

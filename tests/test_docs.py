@@ -9,7 +9,7 @@ import pytest
 from jevexp.analysis import comparison, estimates
 from jevexp.analysis.metrics import METRICS
 from jevexp.core.record import Record
-from jevexp.harness import summarize
+from jevexp.harness.summary import summarize
 from jevexp.settings import Settings, field_names
 from jevexp.store import Manifest
 

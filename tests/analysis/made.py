@@ -15,7 +15,7 @@ from jevexp.analysis.runs import Answer, FinishedRun, read_run
 from jevexp.core.record import Record
 from jevexp.core.task import Task
 from jevexp.datasets.tasks import load_tasks
-from jevexp.harness import summarize
+from jevexp.harness.summary import summarize
 from tests.support.runs import WEIGHTS, make_run, manifest, noul_tasks, record
 
 

@@ -16,8 +16,7 @@ from jevexp.cli.main import main
 from jevexp.cli.sweep_comparison import comparison_note
 from jevexp.cli.verbs.gate import main as gate
 from jevexp.core.json import dumps
-from jevexp.harness import summarize
-from jevexp.harness.groups import Scored
+from jevexp.harness.summary import Scored, summarize
 from tests.analysis.made import finished, read_csv
 from tests.support.runs import noul_tasks
 

@@ -16,7 +16,7 @@ from jevexp.core.decision import Decision, ProbsSource, Request
 from jevexp.core.json import dumps, loads, representable
 from jevexp.core.task import Task
 from jevexp.errors import InputError
-from jevexp.harness import score
+from jevexp.harness.scoring import score
 from tests.contract.backends import BACKENDS, Factory
 from tests.contract.questions import ELEVEN_LEVELS, MANY_LABELS, TASKS, TWENTY_SIX, UNANSWERABLE
 

@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 
 from jevexp.backends.fake import Fake
-from jevexp.harness import RunContext
+from jevexp.harness.runner import RunContext
 from jevexp.ledger import FileLedger
 from jevexp.run import asking, journal
 from tests.crash.points import Count

@@ -29,7 +29,7 @@ from jevexp.core.json import dumps, loads, representable
 from jevexp.core.task import Task
 from jevexp.datasets import dataset_hash, load_tasks
 from jevexp.errors import InputError
-from jevexp.harness import score
+from jevexp.harness.scoring import score
 from jevexp.identity import model_config, observe
 from jevexp.ledger import FileLedger, LedgerError
 from jevexp.store import RunDirectory

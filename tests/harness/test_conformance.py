@@ -15,7 +15,8 @@ import pytest
 from jevexp.core.decision import Decision, ProbsSource, Request
 from jevexp.core.record import Record
 from jevexp.core.task import Task
-from jevexp.harness import RunContext, Runner, RunOutcome, StopReason, Tariff
+from jevexp.harness.runner import RunContext, Runner, RunOutcome, Tariff
+from jevexp.harness.stops import StopReason
 from jevexp.ledger import FileLedger
 from jevexp.store import RunDirectory
 from tests.support.summaries import summarize

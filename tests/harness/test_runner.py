@@ -16,7 +16,8 @@ from jevexp.core.decision import Decision, Request
 from jevexp.core.json import MAX_DEPTH
 from jevexp.core.record import Record
 from jevexp.core.task import Task
-from jevexp.harness import ExpectedModel, RunContext, Runner, RunOutcome, StopReason, Tariff
+from jevexp.harness.runner import RunContext, Runner, RunOutcome, Tariff
+from jevexp.harness.stops import ExpectedModel, StopReason
 from jevexp.ledger import FileLedger, LedgerError
 from jevexp.store import RunDirectory
 from tests.support.provider import Estimating, Preparing, Provider

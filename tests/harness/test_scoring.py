@@ -10,8 +10,14 @@ from hypothesis import strategies as st
 
 from jevexp.core.decision import ProbsSource
 from jevexp.core.task import Kind, Task
-from jevexp.harness import Score, score
-from jevexp.harness.scoring import RESCALE_TOLERANCE, STRICT_TOLERANCE, argmax, expected_level
+from jevexp.harness.scoring import (
+    RESCALE_TOLERANCE,
+    STRICT_TOLERANCE,
+    Score,
+    argmax,
+    expected_level,
+    score,
+)
 from tests.support.tasks import (
     answer,
     distributions,

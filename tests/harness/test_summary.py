@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from jevexp.core.record import Record
 from jevexp.core.task import Task
-from jevexp.harness import score
-from jevexp.harness.groups import percentile
+from jevexp.harness.scoring import score
+from jevexp.harness.summary import percentile
 from tests.support.summaries import summarize
 from tests.support.tasks import answer, distributions, failure, record, scored_tasks, task
 

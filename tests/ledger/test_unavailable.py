@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from jevexp.core.decision import Decision
-from jevexp.harness import RunContext, Runner, RunOutcome, StopReason, Tariff
 from jevexp.harness.concurrent import ConcurrentRunner
-from jevexp.harness.runner import TaskRunner
+from jevexp.harness.runner import RunContext, Runner, RunOutcome, Tariff
+from jevexp.harness.stops import StopReason
 from jevexp.ledger import FileLedger, LedgerUnavailable
 from jevexp.store import RunDirectory
 from tests.harness.concurrent.bench import YES, Provider, many
@@ -45,7 +45,7 @@ def test_a_ledger_out_of_reach_ends_the_run_after_the_answers_that_are_there(
         context = RunContext(
             provider, ledger, directory, model="m-1", tariff=Tariff(), reserve_usd=0.02
         )
-        runner: TaskRunner = (
+        runner: Runner | ConcurrentRunner = (
             Runner(context)
             if concurrency == 1
             else ConcurrentRunner(context, concurrency=concurrency)

@@ -13,7 +13,7 @@ from jevexp.backends.openai import OpenAIChat, OpenAILogprobs
 from jevexp.core.decision import ProbsSource, Request
 from jevexp.core.task import Task
 from jevexp.datasets import load_tasks
-from jevexp.harness import score as scored
+from jevexp.harness.scoring import score as scored
 from tests.live.conftest import Live
 from tests.support.llama import choice, model_identity, noul, score
 from tests.support.openai import chat_settings, logprobs_settings

@@ -11,7 +11,8 @@ import pytest
 
 from jevexp.backends.systemone import SystemOne
 from jevexp.core.record import Record
-from jevexp.harness import RunContext, Runner, StopReason, Tariff
+from jevexp.harness.runner import RunContext, Runner, Tariff
+from jevexp.harness.stops import StopReason
 from jevexp.ledger import FileLedger
 from jevexp.store import RunDirectory
 from tests.contract.questions import described, levels

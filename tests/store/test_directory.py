@@ -15,7 +15,7 @@ from jevexp.core.json import dumps
 from jevexp.core.record import Record
 from jevexp.core.summary import Summary
 from jevexp.errors import InputError
-from jevexp.harness import summarize
+from jevexp.harness.summary import summarize
 from jevexp.store import RunDirectory
 from jevexp.store.records import Held
 from tests.support.runs import manifest

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jevexp.core.record import Record
-from jevexp.harness import summarize
+from jevexp.harness.summary import summarize
 from jevexp.store import RunDirectory
 from jevexp.store.adoption import AdoptedAnswer, Adoption
 from jevexp.store.manifest import Resumed

@@ -9,7 +9,7 @@ from jevexp.backends.protocol import Backend
 from jevexp.core.decision import Request
 from jevexp.core.record import Record
 from jevexp.core.task import Task
-from jevexp.harness import RunContext, Runner, Tariff
+from jevexp.harness.runner import RunContext, Runner, Tariff
 from jevexp.ledger import FileLedger
 from jevexp.settings import ReplayBackend
 from jevexp.store import RunDirectory

@@ -6,7 +6,7 @@ from typing import Any
 
 from jevexp.core.record import Record
 from jevexp.core.task import Task
-from jevexp.harness import summarize
+from jevexp.harness.summary import summarize
 from jevexp.settings import Tracking
 from jevexp.store import Manifest, RunDirectory, RunStatus
 from jevexp.store.directory import LOG

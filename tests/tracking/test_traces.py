@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from jevexp.harness import summarize
+from jevexp.harness.summary import summarize
 from jevexp.store import RunDirectory, RunStatus
 from jevexp.tracking import Change, TrackedRun, TrackingError
 from jevexp.tracking.mlflow.environment import mlflow_environment

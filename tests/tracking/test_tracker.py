@@ -9,7 +9,7 @@ from urllib.request import url2pathname
 
 import pytest
 
-from jevexp.harness import summarize
+from jevexp.harness.summary import summarize
 from jevexp.store import RunDirectory, RunStatus
 from jevexp.tracking import Change, TrackingError
 from jevexp.tracking.mlflow import MlflowTracker

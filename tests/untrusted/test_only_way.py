@@ -33,7 +33,7 @@ ALLOWED = {
     ("analysis/report/page.py", ".read_text"): "a resource of the installed package",
     ("ledger/owners.py", ".read_text"): "the kernel's own files",
     ("untrusted/locks.py", ".read_text"): "the kernel's own files",
-    ("harness/upstream/find.py", ".read_text"): "the metadata of an installed package",
+    ("harness/upstream_package.py", ".read_text"): "the metadata of an installed package",
 }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from jevexp.datasets import load_dataset
-from jevexp.harness import summarize
+from jevexp.harness.summary import summarize
 from jevexp.settings import Dataset
 from jevexp.store import RunDirectory
 from jevexp.store.checksums import CHECKSUMS

@@ -20,7 +20,7 @@ from jevexp.analysis.statistics.verdicts import (
     smallest_effect,
     smallest_mean,
 )
-from jevexp.harness.groups import ECE_BINS
+from jevexp.harness.summary import ECE_BINS
 
 if TYPE_CHECKING:
     from numpy import bool_, float64, intp

@@ -26,7 +26,7 @@ from jevexp.analysis.runs import Answers
 from jevexp.analysis.statistics.resampling import percentile_interval
 from jevexp.core.summary import GroupSummary
 from jevexp.core.task import Kind
-from jevexp.harness.groups import ECE_BINS, Scored, brier, ordinal_error
+from jevexp.harness.summary import ECE_BINS, Scored, brier, ordinal_error
 
 if TYPE_CHECKING:
     from numpy import float64

@@ -21,7 +21,7 @@ from jevexp.analysis.statistics.intervals import (
     wilson,
 )
 from jevexp.analysis.who import known, text_of
-from jevexp.harness.groups import ECE_BINS
+from jevexp.harness.summary import ECE_BINS
 
 
 class RunSample:

@@ -11,8 +11,7 @@ from jevexp.core.record import Record
 from jevexp.core.summary import Summary
 from jevexp.core.task import Task
 from jevexp.errors import InputError
-from jevexp.harness import summarize
-from jevexp.harness.groups import Scored
+from jevexp.harness.summary import Scored, summarize
 from jevexp.store import Manifest, RunDirectory, RunStatus
 
 if TYPE_CHECKING:

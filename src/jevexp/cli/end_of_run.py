@@ -15,7 +15,7 @@ from jevexp.cli.resumed_settings import resume_command
 from jevexp.core.identity import ClaimStatus
 from jevexp.core.summary import Summary
 from jevexp.errors import InputError
-from jevexp.harness.groups import percentile
+from jevexp.harness.summary import percentile
 from jevexp.store import Manifest, RunDirectory, RunStatus
 from jevexp.store.directory import MANIFEST
 from jevexp.store.finding import sweep_members, sweep_order

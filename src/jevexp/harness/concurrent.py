@@ -1,13 +1,24 @@
-"""Puts tasks to a provider, several at once; records are in the order of the dataset."""
+"""Asks several tasks at once; records are in the order of the dataset."""
 
-from collections.abc import Callable, Sequence
+import logging
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import NamedTuple
 
 from jevexp.core.record import Record
 from jevexp.core.task import Task
-from jevexp.harness.runner import RunOutcome
-from jevexp.harness.steps import RunContext, RunFiles, TaskSteps
-from jevexp.harness.stops import StopReason, StopRules
-from jevexp.harness.worker_pool import Completed, WorkerPool
+from jevexp.harness.runner import Reserved, RunContext, RunOutcome, TaskSteps
+from jevexp.harness.stops import STOP_STATUSES, StopReason, StopRules
+from jevexp.ledger import CapReached, LedgerUnavailable, Overcharged
+from jevexp.store import RunDirectory
+
+log = logging.getLogger(__name__)
+
+# How many places the answers may run ahead of one that is slow, for each request under way.
+_AHEAD = 64
 
 
 class ConcurrentRunner:
@@ -34,7 +45,13 @@ class ConcurrentRunner:
         Raises:
             Interrupted: a signal arrived; tasks whose wait was broken off keep their reservation.
         """
-        pool = WorkerPool(self._steps, tasks, self._concurrency, self._interrupted)
+        interrupts = self._run.interrupts
+        pool = WorkerPool(
+            self._steps,
+            tasks,
+            self._concurrency,
+            interrupted=lambda: interrupts is not None and interrupts.pending is not None,
+        )
         results = OrderedWriter(self._run.files, self._rules, on_record)
         pool.start()
         try:
@@ -50,16 +67,17 @@ class ConcurrentRunner:
             results.finish()
         if pool.error is not None:
             raise pool.error
-        if results.stop is None and pool.cap_reached:
-            return RunOutcome(results.attempted, StopReason.CAP_REACHED)
-        if results.stop is None and pool.ledger_unavailable:
-            return RunOutcome(results.attempted, StopReason.LEDGER_UNAVAILABLE)
-        if results.stop is None and pool.left_some and self._run.interrupts:
-            self._run.interrupts.check()
-        return RunOutcome(results.attempted, results.stop)
+        stop = results.stop or pool.stop
+        if stop is None and pool.left_some and interrupts:
+            interrupts.check()
+        return RunOutcome(results.attempted, stop)
 
-    def _interrupted(self) -> bool:
-        return self._run.interrupts is not None and self._run.interrupts.pending is not None
+
+class Completed(NamedTuple):
+    """What came of the task at a place of the dataset; an overcharged one has no record."""
+
+    place: int
+    record: Record | None
 
 
 class OrderedWriter:
@@ -72,38 +90,30 @@ class OrderedWriter:
     """
 
     def __init__(
-        self,
-        files: RunFiles,
-        rules: StopRules,
-        on_record: Callable[[Record], None] | None,
+        self, files: RunDirectory, rules: StopRules, on_record: Callable[[Record], None] | None
     ) -> None:
         self._files = files
         self._rules = rules
         self._on_record = on_record
-        self._waiting: dict[int, Completed] = {}
+        self._waiting: dict[int, Record | None] = {}
         self._damaged = False
         self.placed = 0
         self.attempted = 0
         self.stop: StopReason | None = None
 
-    def keep(self, answers: Sequence[Completed]) -> None:
+    def keep(self, answers: Iterable[Completed]) -> None:
         """Hold on to further records until `finish`."""
-        self._waiting |= {answer.place: answer for answer in answers}
+        self._waiting.update(answers)
 
     def take(self, answers: Sequence[Completed]) -> None:
         """Append the records whose turn it is, and keep the others."""
         self.keep(answers)
         due = []
-        while (answer := self._waiting.pop(self.placed, None)) is not None:
-            due.append(answer)
+        while self.placed in self._waiting:
+            due.append(self._waiting.pop(self.placed))
             self.placed += 1
         self._append(due)
-        early = [
-            answer.record
-            for answer in answers
-            if answer.record is not None and answer.place >= self.placed
-        ]
-        if early:
+        if early := [record for place, record in answers if record and place >= self.placed]:
             self._files.append_early(early)
 
     def finish(self) -> None:
@@ -111,26 +121,218 @@ class OrderedWriter:
         if self._damaged:
             # Half of a line may be there; what waits is in the file of early records.
             return
-        self._append([self._waiting[place] for place in sorted(self._waiting)])
-        self._waiting.clear()
+        self._append([self._waiting.pop(place) for place in sorted(self._waiting)])
         self._files.drop_early()
 
-    def _append(self, due: Sequence[Completed]) -> None:
-        records = [answer.record for answer in due if answer.record is not None]
-        if records:
+    def _append(self, due: Sequence[Record | None]) -> None:
+        """Append and count records; the first rule that one meets stays the reason to stop."""
+        if records := [record for record in due if record is not None]:
             self._damaged = True
             self._files.append_all(records)
             self._damaged = False
-        for answer in due:
-            self._note(answer.record)
+        for record in due:
+            if record is None:
+                self.stop = self.stop or StopReason.OVERCHARGED
+                continue
+            self.attempted += 1
+            if self._on_record:
+                self._on_record(record)
+            reason = self._rules.after(record)
+            self.stop = self.stop or reason
 
-    def _note(self, record: Record | None) -> None:
-        """Count a record that is in the results; the first rule that it meets stays the reason."""
-        if record is None:
-            self.stop = self.stop or StopReason.OVERCHARGED
+
+class WorkerPool:
+    """Asks with at most `concurrency` requests under way.
+
+    There are twice as many threads: while one half waits for the provider, the other half writes
+    what came back and reserves for what goes out next, so that the disk keeps no slot empty.
+    Everything that decides about order happens under one condition; requests and disk do not.
+
+    Args:
+        steps: of a task.
+        tasks: in dataset order.
+        concurrency: how many requests may be under way.
+        interrupted: whether a signal has arrived, after which nothing new is sent.
+    """
+
+    def __init__(
+        self,
+        steps: TaskSteps,
+        tasks: Iterable[Task],
+        concurrency: int,
+        interrupted: Callable[[], bool],
+    ) -> None:
+        self._steps = steps
+        self._tasks = iter(tasks)
+        self._concurrency = concurrency
+        self._interrupted = interrupted
+        self._completed: deque[Completed] = deque()
+        # Rung after each answer, and when the last thread ends. The answers are not in it: a signal
+        # may break off the wait after something was taken out.
+        self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
+        # Held while a task is taken and reserved for, so that reservations are in order as well.
+        self._taking = threading.Lock()
+        self._changed = threading.Condition()
+        self._taken = self._sent = self._placed = 0
+        self._under_way = self._at_the_disk = self._reserved = self._settled = 0
+        self._no_more = self._abandoned = False
+        self._working = 2 * concurrency
+        self.stop: StopReason | None = None
+        self.left_some = False
+        self.error: BaseException | None = None
+
+    def start(self) -> None:
+        """Begin to ask."""
+        for number in range(self._working):
+            # A request that was broken off must not keep the process from ending.
+            threading.Thread(target=self._work, name=f"asking-{number}", daemon=True).start()
+
+    def wait(self, waiting: Callable[[], AbstractContextManager[None]]) -> list[Completed]:
+        """Wait for answers; those that are there, or none when no more will come."""
+        while True:
+            with waiting():
+                self._bell.get()
+            # In this order: the last thread leaves its answer before it ends.
+            ended = not self._working
+            if (completed := self._fetch()) or ended:
+                return completed
+
+    def placed(self, count: int) -> None:
+        """Say how many places, from the first one on, are in the results."""
+        with self._changed:
+            self._placed = count
+            self._changed.notify_all()
+
+    def send_no_more(self) -> None:
+        """Let the requests under way come to their records, and send nothing new."""
+        with self._changed:
+            self._no_more = True
+            self._changed.notify_all()
+
+    def abandon(self) -> list[Completed]:
+        """Break off: what is not answered yet stays so. The answers that were not fetched yet."""
+        with self._changed:
+            self._no_more = self._abandoned = True
+            self._changed.notify_all()
+            # An answer that came before this is written to its end, and nothing after it.
+            self._changed.wait_for(lambda: not self._at_the_disk)
+        return self._fetch()
+
+    def _fetch(self) -> list[Completed]:
+        return [self._completed.popleft() for _ in range(len(self._completed))]
+
+    # Each thread
+
+    def _work(self) -> None:
+        try:
+            while (taken := self._take()) is not None:
+                self._attempt(*taken)
+        except _Abandoned:
+            pass
+        except BaseException as error:  # noqa: BLE001  the main thread raises it again
+            self.error = self.error or error
+            self.send_no_more()
+        finally:
+            with self._changed:
+                self._working -= 1
+                if not self._working:
+                    self._bell.put(None)
+
+    def _take(self) -> tuple[int, Reserved] | None:
+        """The next task, with what it may cost set aside; None when none is to be sent."""
+        with self._taking:
+            with self._changed:
+                ahead = _AHEAD * self._concurrency
+                self._changed.wait_for(lambda: self._over or self._taken - self._placed < ahead)
+            task = next(self._tasks, None)
+            if task is None:
+                return None
+            reserved = None if self._over else self._reserve(task)
+            if reserved is None:
+                self.left_some = True
+                return None
+            place = self._taken
+            self._taken += 1
+            return place, reserved
+
+    def _reserve(self, task: Task) -> Reserved | None:
+        """Reserve; where the cap refuses, wait for what our own requests under way give back."""
+        while not self._over:
+            settled = self._settled
+            try:
+                with self._disk():
+                    reserved = self._steps.reserve(task)
+                    self._reserved += 1
+                    return reserved
+            except CapReached:
+                with self._changed:
+                    if settled == self._settled == self._reserved:
+                        self.stop = StopReason.CAP_REACHED
+                        self.send_no_more()
+                    while not self._over and self._settled == settled:
+                        self._changed.wait()
+            except LedgerUnavailable as error:
+                log.error("%s", error)
+                self.stop = StopReason.LEDGER_UNAVAILABLE
+                self.send_no_more()
+        return None
+
+    def _attempt(self, place: int, reserved: Reserved) -> None:
+        if not self._may_send(place):
+            self.left_some = True
+            with self._disk(settles=True):
+                self._steps.release(reserved)
             return
-        self.attempted += 1
-        if self._on_record:
-            self._on_record(record)
-        stop = self._rules.after(record)
-        self.stop = self.stop or stop
+        try:
+            answered = self._steps.ask(reserved)
+        finally:
+            with self._changed:
+                self._under_way -= 1
+                self._changed.notify_all()
+        if answered.decision.status_code in STOP_STATUSES:
+            # Whatever the tasks before it come to, the run ends here at the latest.
+            self.send_no_more()
+        with self._disk(settles=True):
+            try:
+                record = self._steps.keep(answered)
+            except Overcharged:
+                record = None
+                self.send_no_more()
+            self._completed.append(Completed(place, record))
+            self._bell.put(None)
+
+    def _may_send(self, place: int) -> bool:
+        """Wait for this place's turn and a free slot; False where nothing is sent any more."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._over or (place == self._sent and self._under_way < self._concurrency)
+            )
+            if self._over:
+                return False
+            self._sent += 1
+            self._under_way += 1
+            self._changed.notify_all()
+            return True
+
+    @property
+    def _over(self) -> bool:
+        return self._no_more or self._interrupted()
+
+    @contextmanager
+    def _disk(self, *, settles: bool = False) -> Iterator[None]:
+        """While in here, something is written; never after the run was broken off."""
+        with self._changed:
+            if self._abandoned:
+                raise _Abandoned
+            self._at_the_disk += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._at_the_disk -= 1
+                self._settled += settles
+                self._changed.notify_all()
+
+
+class _Abandoned(Exception):
+    """The run was broken off; nothing may be written any more."""

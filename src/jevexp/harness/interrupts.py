@@ -43,7 +43,8 @@ class Interrupts:
         self._pending: int | None = None
         self._noticed = False
         self._hurried = False
-        self._impatient = False
+        # Whether a second signal has arrived: somebody wants an end at once.
+        self.impatient = False
         self._breakable = _Breakable.NEVER
         self._previous: dict[int, Any] = {}
 
@@ -91,11 +92,6 @@ class Interrupts:
         """The signal that has arrived, if one has."""
         return None if self._pending is None else Interrupted(self._pending)
 
-    @property
-    def impatient(self) -> bool:
-        """Whether a second signal has arrived: somebody wants an end at once."""
-        return self._impatient
-
     def check(self) -> None:
         """Raise Interrupted if a signal has arrived."""
         if arrived := self.pending:
@@ -110,8 +106,8 @@ class Interrupts:
             self._breakable = _Breakable.NEVER
 
     def _receive(self, signum: int, _frame: FrameType | None) -> None:
-        self._impatient = self._pending is not None
-        self._hurried = self._impatient or signum != signal.SIGINT
+        self.impatient = self._pending is not None
+        self._hurried = self.impatient or signum != signal.SIGINT
         self._pending = signum
         if self._breakable is _Breakable.BY_ANY or (
             self._breakable is _Breakable.BY_HURRIED and self._hurried

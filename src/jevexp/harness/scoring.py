@@ -42,12 +42,12 @@ def score(task: Task, decision: Decision) -> Score:
     return _score_distribution(task, decision.probs)
 
 
-def said_null_before(task: Task, given: Score, correct: bool | None) -> bool:
+def said_null_before(task: Task, scored: Score, correct: bool | None) -> bool:
     """Whether `correct` is what earlier versions of jevexp recorded for this score.
 
     Where a task has no truth, they said null of failed attempts and of invalid distributions too.
     """
-    return task.gold is None and given.correct is False and correct is None
+    return task.gold is None and scored.correct is False and correct is None
 
 
 def _score_label(task: Task, label: str | None) -> Score:

@@ -47,11 +47,7 @@ class ExpectedModel:
 
 
 class StopRules:
-    """What the records say about going on; they are looked at in dataset order.
-
-    Args:
-        expected: the model that every answer has to come from, or None to let them differ.
-    """
+    """What the records, in dataset order, say about going on; `expected` None accepts any model."""
 
     def __init__(self, expected: ExpectedModel | None) -> None:
         self._expected = expected

@@ -8,8 +8,7 @@ from jevexp.backends.rereading import decision_of
 from jevexp.core.record import Record
 from jevexp.core.task import Task
 from jevexp.errors import InputError
-from jevexp.harness import Score, score
-from jevexp.harness.scoring import said_null_before
+from jevexp.harness.scoring import Score, said_null_before, score
 from jevexp.run import Plan
 from jevexp.run.earlier import Earlier
 from jevexp.store.adoption import AdoptedAnswer, Adoption

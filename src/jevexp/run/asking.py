@@ -11,8 +11,9 @@ from jevexp.backends.protocol import check_concurrency
 from jevexp.core.identity import Fingerprint, IdentityReport
 from jevexp.core.record import Record
 from jevexp.errors import InputError
-from jevexp.harness import ExpectedModel, RunContext, RunOutcome, Tariff
 from jevexp.harness.interrupts import Interrupts
+from jevexp.harness.runner import RunContext, RunOutcome, Tariff
+from jevexp.harness.stops import ExpectedModel
 from jevexp.identity import fingerprint, observe, reconcile
 from jevexp.ledger import Ledger, LedgerError, LedgerFile
 from jevexp.run.journal import Journal

@@ -8,7 +8,7 @@ from jevexp.backends.factory import make_backend
 from jevexp.backends.protocol import Backend, check_concurrency
 from jevexp.core.task import Task
 from jevexp.datasets import LoadedDataset, load_dataset
-from jevexp.harness import Harness, make_harness
+from jevexp.harness.harness import Harness, make_harness
 from jevexp.ledger import LedgerFile, LedgerLocation, ledger_database
 from jevexp.settings import Caps, Settings
 from jevexp.store.adoption import Adoption

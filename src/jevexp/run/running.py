@@ -14,8 +14,8 @@ from typing import TextIO
 from jevexp.core.summary import Summary
 from jevexp.core.task import Task
 from jevexp.errors import InputError
-from jevexp.harness import RunOutcome
 from jevexp.harness.interrupts import Interrupted, Interrupts
+from jevexp.harness.runner import RunOutcome
 from jevexp.run.asking import Observer, ProviderSession
 from jevexp.run.journal import Ending, Journal
 from jevexp.run.planning import Launch, Plan

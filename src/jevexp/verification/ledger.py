@@ -8,7 +8,7 @@ from typing import Any
 
 from jevexp.core.json import loads
 from jevexp.core.record import Record
-from jevexp.harness.steps import NOT_SENT
+from jevexp.harness.runner import NOT_SENT
 from jevexp.harness.stops import ExpectedModel, StopReason, StopRules
 from jevexp.ledger.state import EPSILON_USD, CapReached, LedgerState, check_fits
 from jevexp.store import RunDirectory, RunStatus

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from jevexp.core.decision import Decision, Request
-from jevexp.harness import score
+from jevexp.harness.scoring import score
 from tests.backends.judgevet.conftest import Open
 from tests.support.bridge import need_bridge
 from tests.support.cli import jevexp, only_run

@@ -7,7 +7,7 @@ import pytest
 
 from jevexp.core.decision import ProbsSource
 from jevexp.core.task import Task
-from jevexp.harness import score
+from jevexp.harness.scoring import score
 from tests.backends.systemone.conftest import Asked
 from tests.support.scripted_llama import Answer
 from tests.support.systemone import MODEL, envelope

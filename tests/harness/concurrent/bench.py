@@ -10,9 +10,10 @@ from typing import Any
 from jevexp.core.decision import Decision, Request
 from jevexp.core.record import Record
 from jevexp.core.task import Task
-from jevexp.harness import ExpectedModel, RunContext, RunOutcome, Tariff
 from jevexp.harness.concurrent import ConcurrentRunner
 from jevexp.harness.interrupts import Interrupts
+from jevexp.harness.runner import RunContext, RunOutcome, Tariff
+from jevexp.harness.stops import ExpectedModel
 from jevexp.ledger import FileLedger
 from jevexp.store import RunDirectory
 from tests.support.tasks import answer, task

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from jevexp.core.decision import Decision
-from jevexp.harness import ExpectedModel, StopReason, Tariff
+from jevexp.harness.runner import Tariff
+from jevexp.harness.stops import ExpectedModel, StopReason
 from tests.harness.concurrent.bench import LONG, YES, Bench, Gates, Provider, many
 from tests.support.tasks import answer, failure
 

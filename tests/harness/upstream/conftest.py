@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jevexp.harness.upstream.find import Location
-from jevexp.harness.upstream.package import Package, load
+from jevexp.harness.upstream_package import Location, Package, load
 from jevexp.settings import PINNED_COMMIT
 from tests.support.upstream import from_git, install
 

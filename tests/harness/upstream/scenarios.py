@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from jevexp.core.record import Record
-from jevexp.harness import RunContext, RunOutcome, Tariff
+from jevexp.harness.runner import RunContext, RunOutcome, Tariff
 from jevexp.harness.upstream import Upstream
-from jevexp.harness.upstream.package import Package
+from jevexp.harness.upstream_package import Package
 from jevexp.ledger import FileLedger
 from jevexp.store import RunDirectory
 from tests.harness.test_conformance import TASKS, FakeClock, Scripted

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from jevexp.errors import InputError
-from jevexp.harness.upstream.find import find
-from jevexp.harness.upstream.package import Package, load
+from jevexp.harness.upstream_package import Package, find, load
 from tests.harness.test_conformance import REASONS, SCENARIOS, approx
 from tests.harness.upstream import both
 from tests.harness.upstream.scenarios import Played

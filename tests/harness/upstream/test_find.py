@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from jevexp.errors import InputError
-from jevexp.harness import make_harness
-from jevexp.harness.upstream import find as find_module
-from jevexp.harness.upstream.find import find
+from jevexp.harness import upstream_package
+from jevexp.harness.harness import make_harness
+from jevexp.harness.upstream_package import find
 from jevexp.settings import PINNED_COMMIT, Harness
 from tests.support.compose import compose
 from tests.support.upstream import from_git, git, install, make_checkout
@@ -39,7 +39,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A git checkout whose commit is the pin for this test."""
     path = tmp_path / "checkout"
-    monkeypatch.setattr(find_module, "PINNED_COMMIT", make_checkout(path))
+    monkeypatch.setattr(upstream_package, "PINNED_COMMIT", make_checkout(path))
     return path
 
 
@@ -170,7 +170,7 @@ def test_a_copy_that_cannot_be_imported_is_refused(
     make_checkout(path)
     git(path, "rm", "--quiet", "jevbench/budget.py")
     git(path, "commit", "--quiet", "--message", "broken")
-    monkeypatch.setattr(find_module, "PINNED_COMMIT", git(path, "rev-parse", "HEAD"))
+    monkeypatch.setattr(upstream_package, "PINNED_COMMIT", git(path, "rev-parse", "HEAD"))
     with pytest.raises(InputError, match=r"cannot be imported: No module named 'jevbench\.budget'"):
         make_harness(Harness(name="upstream", path=str(path)))
 

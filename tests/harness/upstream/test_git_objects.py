@@ -12,8 +12,8 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from jevexp.errors import InputError
-from jevexp.harness.upstream import git_objects
-from jevexp.harness.upstream.git_objects import GitObjects
+from jevexp.harness import upstream_package
+from jevexp.harness.upstream_package import GitObjects
 from tests.support.upstream import STANDIN, git, make_checkout
 
 RUNNER = PurePosixPath("jevbench/runner.py")
@@ -259,7 +259,7 @@ def test_an_object_of_another_kind_is_refused(checkout: Path) -> None:
 def test_a_large_object_is_refused_before_it_is_unpacked(
     checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(git_objects, "MAX_OBJECT_BYTES", 2000)
+    monkeypatch.setattr(upstream_package, "MAX_OBJECT_BYTES", 2000)
     message = why_not(checkout, head(checkout))
     assert message.startswith("the blob ")
     assert message.endswith(" bytes")
@@ -269,7 +269,7 @@ def test_a_large_object_is_refused_before_it_is_unpacked(
 def test_a_small_object_that_is_told_as_a_change_of_a_vast_one_is_refused(
     checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(git_objects, "_MEMORY_BYTES", 400 << 20)
+    monkeypatch.setattr(upstream_package, "_MEMORY_BYTES", 400 << 20)
     vast = 600 << 20
     commit = "ab" * 20
     # Version 2 of a pack: a blob of zeros, and a change of it that copies its first byte.
@@ -399,7 +399,7 @@ def test_a_pipe_in_the_place_of_the_pointer_is_refused(tmp_path: Path) -> None:
 def test_a_pipe_in_the_place_of_an_object_ends(
     checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(git_objects, "_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(upstream_package, "_TIMEOUT_S", 1.0)
     commit = head(checkout)
     git_object(checkout, commit).unlink()
     os.mkfifo(git_object(checkout, commit))

@@ -10,11 +10,11 @@ import pytest
 
 from jevexp.core.decision import Decision
 from jevexp.errors import InputError
-from jevexp.harness import ExpectedModel, RunContext, RunOutcome, StopReason, Tariff
 from jevexp.harness.interrupts import Interrupted, Interrupts
-from jevexp.harness.upstream.find import Location
-from jevexp.harness.upstream.package import Package
-from jevexp.harness.upstream.runner import Adapter, PreparingAdapter, UpstreamRunner
+from jevexp.harness.runner import RunContext, RunOutcome, Tariff
+from jevexp.harness.stops import ExpectedModel, StopReason
+from jevexp.harness.upstream import Adapter, PreparingAdapter, UpstreamRunner
+from jevexp.harness.upstream_package import Location, Package
 from jevexp.ledger import FileLedger, OwnRows
 from jevexp.store import RunDirectory
 from tests.harness.test_conformance import REASONS, SCENARIOS, approx

@@ -20,7 +20,7 @@ from jevexp.core.decision import Decision, Request
 from jevexp.core.identity import ClaimStatus
 from jevexp.core.task import Kind, Task
 from jevexp.errors import InputError
-from jevexp.harness import score
+from jevexp.harness.scoring import score
 from jevexp.settings import Settings
 from jevexp.tracking import TrackingError, make_trackers
 

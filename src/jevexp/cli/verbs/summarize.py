@@ -13,7 +13,7 @@ from jevexp.cli.console import make_console, print_json
 from jevexp.core.summary import Summary
 from jevexp.datasets import planned_tasks
 from jevexp.errors import InputError
-from jevexp.harness import make_harness
+from jevexp.harness.harness import make_harness
 from jevexp.settings import Harness
 from jevexp.store import Manifest, RunDirectory
 from jevexp.store.directory import SUMMARY

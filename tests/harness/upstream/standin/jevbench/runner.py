@@ -9,7 +9,7 @@ from typing import Any
 
 from jevexp.core import task as ours
 from jevexp.core.decision import Decision, ProbsSource
-from jevexp.harness import Tariff
+from jevexp.harness.runner import Tariff
 from jevexp.harness.scoring import score
 
 from .adapters.base import DecisionResult
