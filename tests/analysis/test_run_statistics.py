@@ -12,7 +12,7 @@ from jevexp.analysis.metrics import ACCURACY
 from jevexp.analysis.runs import read_run
 from jevexp.analysis.statistics.intervals import wilson
 from jevexp.core.task import Task
-from jevexp.harness import summarize as harness_summary
+from jevexp.harness.summary import summarize as harness_summary
 from jevexp.store import RunDirectory
 from tests.analysis.made import counts, finished, grouped_tasks
 from tests.support.runs import failure, make_run, manifest, noul_tasks, record

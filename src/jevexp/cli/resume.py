@@ -13,8 +13,7 @@ from jevexp.cli.perform import console, perform, perform_single, tracking_of
 from jevexp.cli.resumed_settings import resumed_settings
 from jevexp.errors import InputError
 from jevexp.harness.interrupts import Interrupted
-from jevexp.run.adopting import adopt
-from jevexp.run.earlier import Earlier, charged_in, read_earlier
+from jevexp.run.resuming import Earlier, adopt, charged_in, read_earlier
 from jevexp.settings import Settings
 from jevexp.settings.run import config_hash
 from jevexp.store import RunDirectory, RunStatus

@@ -10,7 +10,7 @@ from jevexp.core.decision import Decision, Request
 from jevexp.core.json import dumps, representable
 from jevexp.core.record import Record
 from jevexp.core.task import GOLD_KEYS, Question, Task
-from jevexp.harness import Tariff
+from jevexp.harness.runner import Tariff
 from jevexp.harness.scoring import said_null_before, score
 from jevexp.verification.check import Check, same, shown
 from jevexp.verification.context import VerificationContext

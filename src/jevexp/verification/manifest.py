@@ -15,7 +15,8 @@ from jevexp.core.record import Record
 from jevexp.core.task import Task
 from jevexp.datasets.resolve import PIN_FIELDS
 from jevexp.errors import InputError
-from jevexp.harness import make_harness, summarize
+from jevexp.harness.harness import make_harness
+from jevexp.harness.summary import summarize
 from jevexp.identity.fingerprint import FINGERPRINT_VERSION, fingerprint
 from jevexp.identity.reconcile import declared_fields, judge, overall
 from jevexp.settings import PINNED_COMMIT, Harness, ModelIdentity

@@ -15,8 +15,7 @@ from jevexp.core.record import Record
 from jevexp.core.task import Task
 from jevexp.datasets import load_dataset
 from jevexp.run import planning
-from jevexp.run.adopting import adopt
-from jevexp.run.earlier import read_earlier
+from jevexp.run.resuming import adopt, read_earlier
 from jevexp.settings import Settings
 from jevexp.store import Manifest, RunDirectory
 from tests.support.compose import compose

@@ -12,7 +12,7 @@ import pytest
 
 from jevexp.cli.main import main
 from jevexp.errors import InputError
-from jevexp.run.earlier import read_earlier
+from jevexp.run.resuming import read_earlier
 from tests.run.resume.sessions import Desk, Killed, Session, right
 
 NOT_THERE = "asked nothing itself, and the run that it goes on with is not at "
