@@ -13,7 +13,15 @@ from jevexp.cli.main import main
 from jevexp.cli.resumed_settings import resume_command, resumed_settings
 from jevexp.errors import InputError
 from jevexp.settings import PROVIDERS, Settings
-from jevexp.settings.resuming import ORIGINS, OWN_VALUES, Origin, field_of, origin_of, to_repeat
+from jevexp.settings.resuming import (
+    FIELDS_BY_ORIGIN,
+    ORIGINS,
+    OWN_VALUES,
+    Origin,
+    field_of,
+    origin_of,
+    to_repeat,
+)
 from tests.support.cli import only_run
 from tests.support.compose import compose
 
@@ -98,6 +106,7 @@ def test_every_field_of_the_settings_is_in_the_list() -> None:
 def test_the_list_has_no_field_that_the_settings_do_not_have() -> None:
     known = {name for name, _ in fields()} | {f"{kind}:{name}" for name, kind in fields()}
     assert set(ORIGINS) - known == set()
+    assert len(ORIGINS) == sum(map(len, FIELDS_BY_ORIGIN.values())), "a field is in two groups"
 
 
 def test_the_walk_finds_fields_wherever_they_stand() -> None:

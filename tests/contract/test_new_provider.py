@@ -22,7 +22,7 @@ SETTINGS = '''
 
 from typing import Literal
 
-from jevexp.settings.http import HttpBackend
+from jevexp.settings.backends import HttpBackend
 
 
 class WeighingBackend(HttpBackend):

@@ -8,7 +8,7 @@ import pytest
 
 from jevexp.errors import InputError
 from jevexp.ledger import LedgerDatabase, LedgerFile, LedgerLocation
-from jevexp.untrusted.owners import permissions
+from jevexp.untrusted.files import permissions
 
 
 def place_of(kind: str, path: Path) -> LedgerLocation:

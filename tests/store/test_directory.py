@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from jevexp.core.json import dumps
-from jevexp.core.record import Record
-from jevexp.core.summary import Summary
+from jevexp.core.record import Record, Summary
 from jevexp.errors import InputError
 from jevexp.harness.summary import summarize
 from jevexp.store import RunDirectory

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from jevexp.untrusted import owners
-from jevexp.untrusted.files import NotAFile, RefusedPath
-from jevexp.untrusted.owners import is_groups, permissions
+from jevexp.untrusted import files
+from jevexp.untrusted.files import NotAFile, RefusedPath, is_group_folder, permissions
 from jevexp.untrusted.writing import (
     Folder,
     append,
@@ -136,7 +135,7 @@ def test_content_that_another_name_has_too_is_not_added_to(tmp_path: Path) -> No
 def as_ourselves(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever runs the tests, what a test makes is a stranger's: we are somebody else."""
     monkeypatch.setattr(os, "geteuid", lambda: STRANGER)
-    monkeypatch.setattr(owners, "_ROOT", -1)
+    monkeypatch.setattr(files, "_ROOT", -1)
 
 
 @pytest.mark.usefixtures("as_ourselves")
@@ -152,7 +151,7 @@ def test_nothing_is_written_into_a_strangers_file(
     (tmp_path / "ledger").write_bytes(b"")
     with Folder.open(tmp_path) as folder:
         monkeypatch.setattr(os, "geteuid", lambda: STRANGER)
-        monkeypatch.setattr(owners, "_ROOT", -1)
+        monkeypatch.setattr(files, "_ROOT", -1)
         for write in (lambda: folder.append("ledger"), lambda: folder.replace("ledger", b"x")):
             with pytest.raises(RefusedPath, match="is a file of user "):
                 write()
@@ -165,7 +164,7 @@ def test_nothing_is_written_into_a_strangers_file(
 @pytest.mark.usefixtures("as_ourselves")
 def test_a_teams_folder_is_written_by_everybody_in_it(tmp_path: Path) -> None:
     tmp_path.chmod(0o2770)
-    assert is_groups(tmp_path)
+    assert is_group_folder(tmp_path.stat())
     replace(tmp_path / "file", b"x")
     assert (tmp_path / "file").stat().st_mode & 0o777 == 0o660
 

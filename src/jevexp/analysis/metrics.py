@@ -24,7 +24,7 @@ from jevexp.analysis.estimates import (
 )
 from jevexp.analysis.runs import Answers
 from jevexp.analysis.statistics.resampling import percentile_interval
-from jevexp.core.summary import GroupSummary
+from jevexp.core.record import GroupSummary
 from jevexp.core.task import Kind
 from jevexp.harness.summary import ECE_BINS, Scored, brier, ordinal_error
 

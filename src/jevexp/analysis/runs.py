@@ -7,8 +7,7 @@ from pathlib import Path
 from sys import intern
 from typing import TYPE_CHECKING, Self
 
-from jevexp.core.record import Record
-from jevexp.core.summary import Summary
+from jevexp.core.record import Record, Summary
 from jevexp.core.task import Task
 from jevexp.errors import InputError
 from jevexp.harness.summary import Scored, summarize

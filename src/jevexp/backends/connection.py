@@ -6,8 +6,8 @@ from typing import Any, Generic, TypeVar
 
 from jevexp.backends.server.command import CommandServer
 from jevexp.backends.transport import Transport
+from jevexp.settings.backends import HttpBackend
 from jevexp.settings.base import read_secret
-from jevexp.settings.http import HttpBackend
 
 
 def http_error(_body: Any) -> str:

@@ -13,7 +13,7 @@ from jevexp.cli import tables
 from jevexp.cli.identity_view import identity_table, run_lines
 from jevexp.cli.resumed_settings import resume_command
 from jevexp.core.identity import ClaimStatus
-from jevexp.core.summary import Summary
+from jevexp.core.record import Summary
 from jevexp.errors import InputError
 from jevexp.harness.summary import percentile
 from jevexp.store import Manifest, RunDirectory, RunStatus

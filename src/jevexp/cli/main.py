@@ -10,8 +10,7 @@ from jevexp.cli.console import make_console, print_whatever_the_encoding
 from jevexp.cli.verbs import verb_files
 from jevexp.errors import InputError
 from jevexp.harness.interrupts import Interrupted
-from jevexp.untrusted.files import RefusedPath
-from jevexp.untrusted.owners import permissions
+from jevexp.untrusted.files import RefusedPath, permissions
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -21,7 +21,7 @@ from jevexp.store.checksums import CHECKSUMS
 from jevexp.store.directory import LEDGER, MANIFEST, RESULTS
 from jevexp.store.finding import sweep_members
 from jevexp.store.sweep_file import PlannedRun, SweepFile, read_sweep_file
-from jevexp.untrusted.owners import permissions
+from jevexp.untrusted.files import permissions
 
 RESUME = "resume="
 

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from jevexp.analysis.metrics import METRICS
-from jevexp.core.summary import GroupSummary, Summary
+from jevexp.core.record import GroupSummary, Summary
 from jevexp.store import Manifest, RunStatus
 from jevexp.store.manifest import differing_overrides
 

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from jevexp.core.record import Record
-from jevexp.core.summary import Summary
+from jevexp.core.record import Record, Summary
 from jevexp.core.task import Task
 from jevexp.errors import InputError
 from jevexp.harness.concurrent import ConcurrentRunner

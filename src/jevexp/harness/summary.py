@@ -11,13 +11,13 @@ from collections.abc import Iterable, Sequence
 from sys import intern
 from typing import NamedTuple
 
-from jevexp.core.record import Record
-from jevexp.core.summary import (
+from jevexp.core.record import (
     Calibration,
     CalibrationBin,
     GroupSummary,
     Latency,
     ParaphraseConsistency,
+    Record,
     Summary,
 )
 from jevexp.core.task import Kind, Task

@@ -7,8 +7,7 @@ from typing import Any
 from jevexp.backends.protocol import Backend, Estimates, Prepares
 from jevexp.core.decision import Request
 from jevexp.core.json import dumps, loads, representable
-from jevexp.core.record import Record
-from jevexp.core.summary import Summary
+from jevexp.core.record import Record, Summary
 from jevexp.core.task import Task
 from jevexp.errors import InputError
 from jevexp.harness.runner import RunContext, RunOutcome, Tariff

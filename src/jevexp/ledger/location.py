@@ -13,8 +13,7 @@ from jevexp.ledger.base import Ledger
 from jevexp.ledger.file import FileLedger
 from jevexp.ledger.run_share import OwnRows
 from jevexp.ledger.state import LedgerError
-from jevexp.untrusted.databases import prepare_database
-from jevexp.untrusted.writing import Folder, make_folders
+from jevexp.untrusted.writing import Folder, make_folders, prepare_database
 
 # File systems that other machines write to as well. Whether their locks reach those machines
 # depends on mount options and servers that cannot be seen from here; FUSE may be anything.

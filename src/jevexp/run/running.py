@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TextIO
 
-from jevexp.core.summary import Summary
+from jevexp.core.record import Summary
 from jevexp.core.task import Task
 from jevexp.errors import InputError
 from jevexp.harness.interrupts import Interrupted, Interrupts
@@ -21,7 +21,7 @@ from jevexp.run.journal import Ending, Journal
 from jevexp.run.planning import Launch, Plan
 from jevexp.store import Manifest, RunDirectory, RunStatus
 from jevexp.store.directory import LOG
-from jevexp.untrusted.owners import permissions
+from jevexp.untrusted.files import permissions
 from jevexp.untrusted.writing import create
 
 log = logging.getLogger(__name__)

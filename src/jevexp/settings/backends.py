@@ -1,8 +1,6 @@
-"""The other providers: llama.cpp, judgevet's, a Python factory, replayed answers, made-up ones.
+"""The settings of every provider, those with an HTTP address first."""
 
-Settings that are mostly an HTTP address stand in `http`.
-"""
-
+from collections.abc import Iterable
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -16,9 +14,133 @@ from jevexp.settings.base import (
 )
 from jevexp.untrusted.addresses import check_address
 
-FactoryPath = Annotated[
-    str, Field(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")
-]
+HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
+Bias = Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)]
+
+
+class ServerCommand(FrozenSettings):
+    """How a server is started for the run; `{port}` in `command` becomes a free port.
+
+    `api_key_env` names the environment variable from which the server reads the key that it asks
+    for; every run puts a new key there. Runs from before a field with a default do not have it.
+    """
+
+    command: tuple[str, ...] | None
+    start_timeout_s: Seconds
+    api_key_env: EnvironmentVariable | None = None
+
+    @model_validator(mode="after")
+    def _has_port(self) -> Self:
+        if self.command is not None and not any("{port}" in word for word in self.command):
+            raise ValueError(
+                "command: holds no {port}; the server is told a free port in its place"
+            )
+        if self.api_key_env is not None and self.command is None:
+            raise ValueError("api_key_env: only a server that command starts gets a key of ours")
+        return self
+
+
+class HttpBackend(BackendSettings):
+    """Base of these providers' settings; either `base_url` or `server.command` says where."""
+
+    base_url: str | None
+    key_env: EnvironmentVariable | None
+    header_env: dict[HeaderName, EnvironmentVariable]
+    allow_http: bool
+    connect_timeout_s: Seconds
+    timeout_s: Seconds
+    server: ServerCommand
+
+    @model_validator(mode="after")
+    def _one_address(self) -> Self:
+        if self.base_url is None and self.server.command is None:
+            raise ValueError(
+                "base_url: missing; give a running server's address, or in server.command how to "
+                "start one"
+            )
+        if self.base_url is not None and self.server.command is not None:
+            raise ValueError("base_url: give either a running server's address or server.command")
+        if self.base_url is not None:
+            check_address(self.base_url, allow_http=self.allow_http)
+        elif self.key_env is not None or self.header_env:
+            # It would write into the run's directory, as a server's log is part of a run.
+            raise ValueError(
+                "key_env: a server that is started here is asked without key and headers; set "
+                "key_env=null and header_env={}"
+            )
+        return self
+
+
+class SystemOneBackend(HttpBackend):
+    """A service at `POST {base_url}/v1/systemone`: TypeSafe's own, or any compatible server."""
+
+    kind: Literal["systemone"]
+
+
+class OpenAIBackend(HttpBackend):
+    """Base of these providers' settings; `/v1/…` is added to `base_url`.
+
+    `options` become fields of every request for a decision; the fields in `remove` are left out.
+    """
+
+    options: dict[str, Any]
+    remove: tuple[str, ...]
+
+    # What the answer could not be read without.
+    reserved: ClassVar[frozenset[str]] = frozenset({"model", "messages", "prompt", "stream", "n"})
+
+    @model_validator(mode="after")
+    def _leaves_the_rest_alone(self) -> Self:
+        if self.base_url is not None and self.base_url.rstrip("/").endswith("/v1"):
+            raise ValueError("base_url: ends in /v1, which is added; leave it out")
+        changes: dict[str, Iterable[str]] = {"options": self.options, "remove": self.remove}
+        for field, names in changes.items():
+            if taken := sorted(self.reserved & set(names)):
+                raise ValueError(f"{field}: {taken[0]} is set here; leave it out")
+        return self
+
+
+class OpenAIChatBackend(OpenAIBackend):
+    """Verbalized probabilities; an answer is at most `max_tokens` long."""
+
+    kind: Literal["openai_chat"]
+    max_tokens: Annotated[int, Field(ge=1)]
+
+
+class TemplateOptions(FrozenSettings):
+    """Options for the server's own chat template, which makes a prompt of a question."""
+
+    kwargs: dict[str, Any]
+
+
+class LogprobsReadout(FrozenSettings):
+    """How the distribution is read.
+
+    `bias` is added to every candidate's logit where the server's probabilities know of it;
+    `top_logprobs` is how many tokens the server is asked to list, where it agrees to so many.
+    """
+
+    bias: Bias
+    top_logprobs: Annotated[int, Field(ge=2, le=1000)]
+
+
+class OpenAILogprobsBackend(OpenAIBackend):
+    """One next-token distribution a decision, as far as the server shows it.
+
+    `route` null: completions where the server renders its chat template, else chat.
+    """
+
+    kind: Literal["openai_logprobs"]
+    route: Literal["chat", "completions"] | None
+    template: TemplateOptions
+    readout: LogprobsReadout
+
+    reserved: ClassVar[frozenset[str]] = OpenAIBackend.reserved | {
+        "logprobs",
+        "top_logprobs",
+        "logit_bias",
+        "temperature",
+    }
 
 
 class LlamaServer(FrozenSettings):
@@ -26,7 +148,7 @@ class LlamaServer(FrozenSettings):
 
     With `base_url` an existing server is used. Without it a server is started for `gguf`, else for
     the model's own weights; where the model has none here, the server at llama.cpp's default
-    address is used. `allow_http` came later: a run directory from before it still resumes.
+    address is used. Runs from before `allow_http` do not have it.
     """
 
     base_url: str | None
@@ -43,23 +165,17 @@ class LlamaServer(FrozenSettings):
 
     @model_validator(mode="after")
     def _one_server(self) -> Self:
-        if self.base_url is not None and self.gguf:
-            raise ValueError("gguf: base_url names a running server; give one of the two")
         if self.base_url is not None:
+            if self.gguf:
+                raise ValueError("gguf: base_url names a running server; give one of the two")
             check_address(self.base_url, allow_http=self.allow_http)
         return self
-
-
-class LlamaTemplate(FrozenSettings):
-    """How a question becomes a prompt: options for the server's own chat template."""
-
-    kwargs: dict[str, Any]
 
 
 class LlamaReadout(FrozenSettings):
     """How the distribution is read; `bias` is added to every candidate's logit."""
 
-    bias: Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)]
+    bias: Bias
     extra_probs: Annotated[int, Field(ge=0, le=100)]
 
 
@@ -68,7 +184,7 @@ class LlamaCppBackend(BackendSettings):
 
     kind: Literal["llama_cpp"]
     server: LlamaServer
-    template: LlamaTemplate
+    template: TemplateOptions
     readout: LlamaReadout
     connect_timeout_s: Seconds
     request_timeout_s: Seconds
@@ -107,7 +223,7 @@ class JudgevetBackend(BackendSettings):
     allow_http: bool
     timeout_s: Seconds
     typevet: TypevetSession
-    factory: FactoryPath | None
+    factory: str | None
 
     @property
     def has_address(self) -> bool:
@@ -120,6 +236,8 @@ class JudgevetBackend(BackendSettings):
     def _whole(self) -> Self:
         if (self.provider == "factory") != (self.factory is not None):
             raise ValueError("factory: package.module:callable goes with provider=factory only")
+        if self.factory is not None:
+            _check_factory(self.factory)
         if self.base_url is not None:
             check_address(self.base_url, allow_http=self.allow_http)
         elif self.has_address:
@@ -128,7 +246,7 @@ class JudgevetBackend(BackendSettings):
 
 
 class PythonBackend(BackendSettings):
-    """A model that `factory` makes; no other field of the settings names code to run.
+    """A model that `factory`, which names code to run, makes of `options`.
 
     `options` are its keyword arguments, plain JSON.
     """
@@ -139,13 +257,16 @@ class PythonBackend(BackendSettings):
 
     @model_validator(mode="after")
     def _dotted(self) -> Self:
-        module, _, attribute = self.factory.partition(":")
-        if not all(part.isidentifier() for part in [*module.split("."), *attribute.split(".")]):
-            raise ValueError(
-                "factory: expected package.module:callable, such as my_model:make, "
-                f"found {self.factory!r}"
-            )
+        _check_factory(self.factory)
         return self
+
+
+def _check_factory(factory: str) -> None:
+    module, _, attribute = factory.partition(":")
+    if not all(part.isidentifier() for part in [*module.split("."), *attribute.split(".")]):
+        raise ValueError(
+            f"factory: expected package.module:callable, such as my_model:make, found {factory!r}"
+        )
 
 
 class ReplayBackend(BackendSettings):

@@ -28,11 +28,9 @@ class FrozenSettings(BaseModel):
 
     @classmethod
     def of(cls, fields: Mapping[str, Any], *, at: str = "") -> Self:
-        """Validate plain fields, as they were composed or stand in a file.
+        """Validate plain JSON, composed or from a file.
 
-        Args:
-            fields: plain JSON.
-            at: where the fields stand in the whole configuration, for messages.
+        `at` is where the fields stand in the whole configuration, for messages.
 
         Raises:
             InputError: naming the field, what was found and what is expected.
@@ -48,14 +46,12 @@ class FrozenSettings(BaseModel):
 
 
 class BackendSettings(FrozenSettings):
-    """Base of every provider's settings; `kind` tells the providers apart.
-
-    `costs_nothing` says that no price may be configured for a provider.
-    """
+    """Base of every provider's settings; `kind` tells the providers apart."""
 
     kind: str
     name: Name
 
+    # Whether a price must not be configured.
     costs_nothing: ClassVar[bool] = False
 
 
@@ -66,11 +62,7 @@ class TrackerSettings(FrozenSettings):
 
 
 def read_secret(variable: str | None, field: str) -> str | None:
-    """The value of an environment variable, for use in an HTTP header; None where none is named.
-
-    Args:
-        variable: the variable's name, as configured.
-        field: the field that names it, for messages.
+    """The value of the environment variable that `field` names, for an HTTP header, or None.
 
     Raises:
         InputError: the variable is not set, or holds what no HTTP header can. The value is not
@@ -119,16 +111,14 @@ def _typed(location: Sequence[int | str], value: Any, *, missing: bool) -> Itera
 
 
 def unknown_field(field: str, settings: type[BaseModel], at: str = "") -> str:
-    """One line for a field that does not exist, with the fields that do exist near it.
+    """One line for a dotted `field` that `settings` does not have, with near fields that it has.
 
-    Args:
-        field: the dotted name that was given.
-        settings: the model that it would belong to.
-        at: the dotted name of that model itself; empty for the whole configuration.
+    `at` is the dotted name of the model `settings` itself; empty for the whole configuration.
     """
     known = list(field_names(settings, f"{at}." if at else ""))
     parent, _, leaf = field.rpartition(".")
-    siblings = sorted({name.rpartition(".")[2] for name in known if _parent(name) == parent})
+    parts = [name.rpartition(".") for name in known]
+    siblings = sorted({part[2] for part in parts if part[0] == parent})
     if near := difflib.get_close_matches(leaf, siblings, n=1):
         return f"{field}: no such field; did you mean {parent}{'.' if parent else ''}{near[0]}?"
     if parent and siblings:
@@ -136,10 +126,6 @@ def unknown_field(field: str, settings: type[BaseModel], at: str = "") -> str:
     if near := difflib.get_close_matches(field, known, n=1):
         return f"{field}: no such field; did you mean {near[0]}?"
     return f"{field}: no such field; see jevexp --cfg job for all fields"
-
-
-def _parent(name: str) -> str:
-    return name.rpartition(".")[0]
 
 
 def field_names(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
@@ -170,5 +156,5 @@ def _unrepresentable(value: Any, path: str) -> str | None:
     elif isinstance(value, str) and representable(value) != value:
         return f"{path}: holds half of a surrogate pair, which is no character"
     else:
-        return None
+        parts = []
     return next(filter(None, (_unrepresentable(part, name) for name, part in parts)), None)

@@ -40,9 +40,9 @@ PROVIDERS = (
     Provider("jevexp.settings.backends:JudgevetBackend", "jevexp.backends.judgevet"),
     Provider("jevexp.settings.backends:PythonBackend", "jevexp.backends.python_factory"),
     Provider("jevexp.settings.backends:ReplayBackend", "jevexp.backends.replay"),
-    Provider("jevexp.settings.http:SystemOneBackend", "jevexp.backends.systemone"),
-    Provider("jevexp.settings.http:OpenAIChatBackend", "jevexp.backends.openai.chat"),
-    Provider("jevexp.settings.http:OpenAILogprobsBackend", "jevexp.backends.openai.logprobs"),
+    Provider("jevexp.settings.backends:SystemOneBackend", "jevexp.backends.systemone"),
+    Provider("jevexp.settings.backends:OpenAIChatBackend", "jevexp.backends.openai.chat"),
+    Provider("jevexp.settings.backends:OpenAILogprobsBackend", "jevexp.backends.openai.logprobs"),
 )
 
 if TYPE_CHECKING:

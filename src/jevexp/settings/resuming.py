@@ -1,9 +1,9 @@
 """What a resumed run takes from the earlier run's manifest, and what the person says again.
 
-A run directory may be a stranger's, and its manifest holds a whole configuration. Whatever in it
-names code, a program, a folder or file that a program is given, an address, a place that is written
-to, or the environment variable whose value is sent somewhere as a key, is not taken over: the
-person repeats it. This is the one list. A test finds every field of the settings that it misses.
+A run directory may be a stranger's, and its manifest holds a whole configuration. The person
+repeats whatever in it names code, a program, a folder or file that a program is given, an address,
+a place that is written to, or the environment variable whose value is sent somewhere as a key.
+This is the one list; a test finds every field of the settings that it misses.
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,129 +31,64 @@ class Origin(Enum):
 
 
 # A star is any name or number. A field that means something else for one kind of backend has a
-# line of its own with that kind.
-ORIGINS: Mapping[str, Origin] = {
-    "dataset.name": Origin.MEASURED,
-    "dataset.source": Origin.MEASURED,
-    "dataset.title": Origin.MEASURED,
-    "dataset.licence": Origin.MEASURED,
-    "dataset.repository": Origin.MEASURED,
-    "dataset.commit": Origin.MEASURED,
-    "dataset.base_url": Origin.CODE,
-    "dataset.files.*.path": Origin.MEASURED,
-    "dataset.files.*.sha256": Origin.MEASURED,
-    "dataset.files.*.bytes": Origin.MEASURED,
-    "dataset.files.*.tasks": Origin.MEASURED,
-    "dataset.dataset_hash": Origin.MEASURED,
-    "dataset.path": Origin.CHANGEABLE,
-    "dataset.sha256": Origin.MEASURED,
-    "backend.kind": Origin.MEASURED,
-    "backend.name": Origin.MEASURED,
-    "backend.factory": Origin.CODE,
-    # What somebody's code does with its arguments nobody knows.
-    "python:backend.options": Origin.CODE,
-    "backend.base_url": Origin.PLACE,
-    "backend.key_env": Origin.PLACE,
-    "backend.header_env": Origin.PLACE,
-    "backend.allow_http": Origin.PLACE,
-    "backend.connect_timeout_s": Origin.CHANGEABLE,
-    "backend.request_timeout_s": Origin.CHANGEABLE,
-    "backend.timeout_s": Origin.CHANGEABLE,
-    "backend.server.command": Origin.CODE,
-    "backend.server.api_key_env": Origin.CODE,
-    "backend.server.base_url": Origin.PLACE,
-    "backend.server.gguf": Origin.PLACE,
-    "backend.server.key_env": Origin.PLACE,
-    "backend.server.allow_http": Origin.PLACE,
-    "backend.server.start_timeout_s": Origin.CHANGEABLE,
-    "backend.server.context": Origin.MEASURED,
-    "backend.server.threads": Origin.MEASURED,
-    "backend.server.slots": Origin.MEASURED,
-    "backend.server.cache_type_k": Origin.MEASURED,
-    "backend.server.cache_type_v": Origin.MEASURED,
-    "backend.server.gpu_layers": Origin.MEASURED,
-    "backend.template.kwargs": Origin.MEASURED,
-    "backend.readout.bias": Origin.MEASURED,
-    "backend.readout.extra_probs": Origin.MEASURED,
-    "backend.readout.top_logprobs": Origin.MEASURED,
-    "backend.route": Origin.MEASURED,
-    "backend.max_tokens": Origin.MEASURED,
-    # Fields of the request to the server that the person named.
-    "backend.options": Origin.MEASURED,
-    "backend.remove": Origin.MEASURED,
-    "backend.mode": Origin.MEASURED,
-    "backend.script": Origin.MEASURED,
-    "backend.accuracy": Origin.MEASURED,
-    "backend.seed": Origin.MEASURED,
-    "backend.latency_s": Origin.MEASURED,
-    "backend.provider": Origin.MEASURED,
-    "backend.typevet.backend": Origin.MEASURED,
-    "backend.typevet.framing": Origin.MEASURED,
-    "backend.typevet.distributions": Origin.MEASURED,
-    "backend.run": Origin.MEASURED,
-    "backend.answers": Origin.MEASURED,
-    "model.name": Origin.MEASURED,
-    "model.alias": Origin.MEASURED,
-    "model.weights.file": Origin.MEASURED,
-    # A server is started with it.
-    "model.weights.path": Origin.PLACE,
-    "model.weights.sha256": Origin.MEASURED,
-    "model.weights.bytes": Origin.MEASURED,
-    "model.weights.repository": Origin.MEASURED,
-    "model.weights.revision": Origin.MEASURED,
-    # Files of an installed package, of which no code is run.
-    "model.weights.package.name": Origin.MEASURED,
-    "model.weights.package.install": Origin.MEASURED,
-    "model.quantization.label": Origin.MEASURED,
-    "model.quantization.ftype": Origin.MEASURED,
-    "model.quantization.tensor_types": Origin.MEASURED,
-    "model.quantization.note": Origin.MEASURED,
-    "model.chat_template.file": Origin.MEASURED,
-    "model.chat_template.sha256": Origin.MEASURED,
-    # What is claimed of further files; none of them is opened.
-    "model.files.*.file": Origin.MEASURED,
-    "model.files.*.path": Origin.MEASURED,
-    "model.files.*.sha256": Origin.MEASURED,
-    "model.files.*.bytes": Origin.MEASURED,
-    "model.files.*.repository": Origin.MEASURED,
-    "model.files.*.revision": Origin.MEASURED,
-    "model.context": Origin.MEASURED,
-    "model.cache_type_k": Origin.MEASURED,
-    "model.cache_type_v": Origin.MEASURED,
-    "caps.name": Origin.CHANGEABLE,
-    "caps.cap_usd": Origin.CHANGEABLE,
-    "caps.reserve_usd": Origin.CHANGEABLE,
-    "caps.limit": Origin.MEASURED,
-    "caps.ledger": Origin.PLACE,
-    "caps.ledger_on_network": Origin.CHANGEABLE,
-    "caps.ledger_url": Origin.PLACE,
-    "caps.ledger_password_env": Origin.PLACE,
-    "caps.reason": Origin.CHANGEABLE,
-    "pricing.name": Origin.MEASURED,
-    "pricing.input_per_m": Origin.MEASURED,
-    "pricing.output_per_m": Origin.MEASURED,
-    "pricing.basis": Origin.MEASURED,
-    "pricing.source": Origin.MEASURED,
-    "harness.name": Origin.MEASURED,
-    "harness.path": Origin.PLACE,
-    "runner.concurrency": Origin.MEASURED,
-    "tracking.kind": Origin.CHANGEABLE,
-    "tracking.uri": Origin.PLACE,
-    "tracking.experiment": Origin.CHANGEABLE,
-    "tracking.raw_evidence": Origin.CHANGEABLE,
-    "tracking.report": Origin.CHANGEABLE,
-    "tracking.traces": Origin.CHANGEABLE,
-    "tracking.timeout_s": Origin.CHANGEABLE,
-    "tracking.token_env": Origin.PLACE,
-    "tracking.username_env": Origin.PLACE,
-    "tracking.password_env": Origin.PLACE,
-    "tracking.allow_http": Origin.PLACE,
-    "tracking.also": Origin.PLACE,
-    "identity": Origin.MEASURED,
-    # Whom the earlier run's owner trusted is for whoever resumes it to say.
-    "group_access": Origin.PLACE,
-    "outputs": Origin.PLACE,
-}
+# name of its own with that kind.
+FIELDS_BY_ORIGIN: Mapping[Origin, tuple[str, ...]] = {
+    # What code does with its arguments (`python:backend.options`) nobody knows.
+    Origin.CODE: (
+        "dataset.base_url",
+        "backend.factory", "python:backend.options", "backend.server.command",
+        "backend.server.api_key_env",
+    ),
+    # A server is started with `model.weights.path`. Whom the earlier run's owner trusted
+    # (`group_access`) is for whoever resumes it to say.
+    Origin.PLACE: (
+        "backend.base_url", "backend.key_env", "backend.header_env", "backend.allow_http",
+        "backend.server.base_url", "backend.server.gguf", "backend.server.key_env",
+        "backend.server.allow_http",
+        "model.weights.path",
+        "caps.ledger", "caps.ledger_url", "caps.ledger_password_env",
+        "harness.path",
+        "tracking.uri", "tracking.token_env", "tracking.username_env", "tracking.password_env",
+        "tracking.allow_http", "tracking.also",
+        "group_access", "outputs",
+    ),
+    Origin.CHANGEABLE: (
+        "dataset.path",
+        "backend.connect_timeout_s", "backend.request_timeout_s", "backend.timeout_s",
+        "backend.server.start_timeout_s",
+        "caps.name", "caps.cap_usd", "caps.reserve_usd", "caps.ledger_on_network", "caps.reason",
+        "tracking.kind", "tracking.experiment", "tracking.raw_evidence", "tracking.report",
+        "tracking.traces", "tracking.timeout_s",
+    ),
+    # `backend.options` are fields of the request to the server that the person named. No code of
+    # `model.weights.package` is run, and none of `model.files` is opened.
+    Origin.MEASURED: (
+        "dataset.name", "dataset.source", "dataset.title", "dataset.licence", "dataset.repository",
+        "dataset.commit", "dataset.files.*.path", "dataset.files.*.sha256", "dataset.files.*.bytes",
+        "dataset.files.*.tasks", "dataset.dataset_hash", "dataset.sha256",
+        "backend.kind", "backend.name", "backend.server.context", "backend.server.threads",
+        "backend.server.slots", "backend.server.cache_type_k", "backend.server.cache_type_v",
+        "backend.server.gpu_layers", "backend.template.kwargs", "backend.readout.bias",
+        "backend.readout.extra_probs", "backend.readout.top_logprobs", "backend.route",
+        "backend.max_tokens", "backend.options", "backend.remove", "backend.mode", "backend.script",
+        "backend.accuracy", "backend.seed", "backend.latency_s", "backend.provider",
+        "backend.typevet.backend", "backend.typevet.framing", "backend.typevet.distributions",
+        "backend.run", "backend.answers",
+        "model.name", "model.alias", "model.weights.file", "model.weights.sha256",
+        "model.weights.bytes", "model.weights.repository", "model.weights.revision",
+        "model.weights.package.name", "model.weights.package.install", "model.quantization.label",
+        "model.quantization.ftype", "model.quantization.tensor_types", "model.quantization.note",
+        "model.chat_template.file", "model.chat_template.sha256", "model.files.*.file",
+        "model.files.*.path", "model.files.*.sha256", "model.files.*.bytes",
+        "model.files.*.repository", "model.files.*.revision", "model.context", "model.cache_type_k",
+        "model.cache_type_v",
+        "caps.limit",
+        "pricing.name", "pricing.input_per_m", "pricing.output_per_m", "pricing.basis",
+        "pricing.source",
+        "harness.name", "runner.concurrency", "identity",
+    ),
+}  # fmt: skip
+ORIGINS = {name: origin for origin, names in FIELDS_BY_ORIGIN.items() for name in names}
 
 FIELDS = tuple(dict.fromkeys(key.rpartition(":")[2] for key in ORIGINS))
 
@@ -165,32 +100,24 @@ OWN_VALUES: Mapping[str, Any] = {
 
 
 def origin_of(name: str, kind: str) -> Origin | None:
-    """Where a field's value comes from; None where the list has no such field.
-
-    Args:
-        name: the field, dotted.
-        kind: of the backend.
-    """
+    """Where a dotted field's value comes from for a backend `kind`; None for an unknown field."""
     return ORIGINS.get(f"{kind}:{name}") or ORIGINS.get(name)
 
 
 def to_repeat(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """The fields of a resolved configuration that a person repeats, with their values.
 
-    Those are left out that name nothing: null, false, an empty list or dictionary, or what jevexp
-    itself would take.
+    Fields that name nothing are left out: null, false, an empty list or dictionary, or the value
+    of jevexp's own configuration.
     """
     kind = str(field_of(fields, "backend.kind"))
     for name in FIELDS:
         origin = origin_of(name, kind)
         value = field_of(fields, name)
-        if origin and origin.repeated and not _names_nothing(name, value):
+        # An empty text is a path: the current folder.
+        nothing = value is None or value is False or value in ([], {}, OWN_VALUES.get(name))
+        if origin and origin.repeated and not nothing:
             yield name, value
-
-
-def _names_nothing(name: str, value: Any) -> bool:
-    # An empty text is a path: the current folder.
-    return value is None or value is False or value in ([], {}, OWN_VALUES.get(name))
 
 
 def field_of(fields: Mapping[str, Any], name: str) -> Any:

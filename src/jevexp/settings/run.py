@@ -67,13 +67,9 @@ class Caps(FrozenSettings):
     reason: str | None
 
     @model_validator(mode="after")
-    def _reason_given(self) -> Self:
+    def _reason_given_and_one_ledger(self) -> Self:
         if self.reserve_usd == 0 and not self.reason:
             raise ValueError("reason: reserving nothing needs a reason, which the manifest keeps")
-        return self
-
-    @model_validator(mode="after")
-    def _one_ledger(self) -> Self:
         if self.ledger_url is None:
             if self.ledger_password_env is not None:
                 raise ValueError("ledger_password_env: only ledger_url takes a password")
@@ -89,12 +85,12 @@ class Caps(FrozenSettings):
 
 
 def check_ledger_url(url: str) -> None:
-    """Refuse an address that is none, or that holds a password.
+    """Refuse an address that is malformed, or that holds a password.
 
     Raises:
-        ValueError: the message begins with `ledger_url`, as our validators' messages do.
+        ValueError: the message begins with `ledger_url` and does not show the address, since what
+            makes it wrong may be a password.
     """
-    # Not shown in any of these: what makes it wrong may be a password.
     if holds_password(url):
         raise ValueError(
             "ledger_url: holds a password, which would get into files; give the name of an "
@@ -156,20 +152,16 @@ class Settings(FrozenSettings):
     tracking: Tracking
     identity: Literal["strict", "record"]
     outputs: Annotated[str, Field(min_length=1)]
-    # Runs from before have no such field.
+    # Runs from before it do not have this field.
     group_access: bool = False
 
     @model_validator(mode="after")
-    def _no_price_for_nothing(self) -> Self:
+    def _groups_fit_together(self) -> Self:
         if self.backend.costs_nothing and (self.pricing.input_per_m or self.pricing.output_per_m):
             raise ValueError(
                 f"pricing: a {self.backend.kind} costs nothing; use pricing=unknown or "
                 "pricing=local"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _file_for_the_pinned_harness(self) -> Self:
         if self.harness.name == "upstream" and self.caps.ledger_url is not None:
             raise ValueError(
                 "caps.ledger_url: the pinned harness keeps its ledger in a file; set caps.ledger, "
@@ -192,5 +184,5 @@ class Settings(FrozenSettings):
 
 
 def config_hash(resolved: dict[str, Any]) -> str:
-    """SHA-256 of a resolved configuration, also of one from before, in canonical JSON."""
+    """SHA-256 of a resolved configuration, also of an older version's, in canonical JSON."""
     return hashlib.sha256(dumps(resolved, sort_keys=True).encode()).hexdigest()

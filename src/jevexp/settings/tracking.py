@@ -12,7 +12,7 @@ from jevexp.untrusted.addresses import check_address, holds_password
 class MlflowTracking(TrackerSettings):
     """MLflow. `uri` null: an SQLite database under the outputs folder. `kind` none: no tracker.
 
-    The fields with a default came later: a run directory from before them is still exported.
+    Runs from before the fields with a default do not have them, and are still exported.
     """
 
     kind: Literal["mlflow", "none"]
@@ -30,18 +30,20 @@ class MlflowTracking(TrackerSettings):
     @model_validator(mode="after")
     def _store_without_password(self) -> Self:
         # What is wrong is not shown: it may hold a password, and the manifest shows every field.
-        if self.uri is not None and not re.match(r"[a-z][a-z0-9+.-]*://.|databricks$", self.uri):
+        if self.uri is None:
+            return self
+        if not re.match(r"[a-z][a-z0-9+.-]*://.|databricks$", self.uri):
             raise ValueError(
                 "uri: expected a server's http(s)://HOST[:PORT] or a database's URI, such as "
                 "sqlite:////absolute/mlflow.db"
             )
-        if self.uri and (holds_password(self.uri) or re.match(r"https?://[^/]*@", self.uri)):
+        if holds_password(self.uri) or re.match(r"https?://[^/]*@", self.uri):
             raise ValueError(
                 "uri: holds a password or a user; for a server name the environment variables that "
                 "hold them in username_env and password_env, for a database use its own password "
                 "file"
             )
-        if self.uri and self.uri.startswith("sqlite") and "?" in self.uri:
+        if self.uri.startswith("sqlite") and "?" in self.uri:
             raise ValueError("uri: sqlite:///FILE takes no parameters; leave ?… out")
         return self
 
@@ -55,24 +57,17 @@ class MlflowTracking(TrackerSettings):
             )
         if any(pair) and not all(pair):
             raise ValueError("username_env: a user and a password go together; set both or neither")
-        if (self.token_env or any(pair)) and not (self.uri or "").startswith(
-            ("http://", "https://")
-        ):
-            raise ValueError(
-                "token_env, username_env, password_env: only a server is logged in to; set uri to "
-                "its http(s)://HOST[:PORT]"
-            )
-        if self.uri is not None and self.token_env:
-            self.check_login("token_env")
-        elif self.uri is not None and any(pair):
-            self.check_login("password_env")
+        if self.token_env or any(pair):
+            if not re.match(r"https?://", self.uri or ""):
+                raise ValueError(
+                    "token_env, username_env, password_env: only a server is logged in to; set "
+                    "uri to its http(s)://HOST[:PORT]"
+                )
+            self.check_login("token_env" if self.token_env else "password_env")
         return self
 
     def check_login(self, field: str) -> None:
-        """Refuse a server that a login must not be sent to.
-
-        Args:
-            field: what gives the login, for the message.
+        """Refuse a server that the login from `field` must not be sent to.
 
         Raises:
             ValueError: the message begins with `uri`.

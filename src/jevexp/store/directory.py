@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from jevexp.core.json import dumps, loads
-from jevexp.core.record import Record
-from jevexp.core.summary import Summary
+from jevexp.core.record import Record, Summary
 from jevexp.errors import InputError
 from jevexp.store.adoption import AdoptedRecords, Adoption
 from jevexp.store.checksums import CHECKSUMS, checksum_lines

@@ -1,4 +1,4 @@
-"""Which addresses may get a key: https, this machine, or what a person said to be trusted."""
+"""Which addresses may get a key: https, this machine, or what a person trusts."""
 
 import ipaddress
 import re
@@ -30,7 +30,7 @@ def check_address(
     key_field: str | None = "key_env",
     way_out: str | None = "set allow_http=true",
 ) -> None:
-    """Refuse a server's address that is none, holds a login, or that a key must not be sent to.
+    """Refuse a server's address that is malformed, holds a login, or must not be sent a key.
 
     Args:
         url: the address, up to its path.
@@ -43,7 +43,7 @@ def check_address(
         ValueError: the message begins with `field`, as validators' messages do. The address is not
             shown: what makes it wrong may be a password.
     """
-    if not url.startswith(_HTTP) or not is_plain_url(url):
+    if not url.startswith(_HTTP) or not _is_plain_url(url):
         place = f"; a key goes into the environment variable that {key_field} names"
         raise ValueError(
             f"{field}: expected http(s)://HOST[:PORT][/PATH] without user, query or fragment"
@@ -90,30 +90,28 @@ def holds_password(url: str) -> bool:
     if login is not None and ":" in unquote(login["login"]):
         return True
     # A port that is no number is the start of a password with a slash in it.
-    return parts is None or parts.password is not None or any(map(_is_secret, _names(url)))
+    if parts is None or parts.password is not None:
+        return True
+    return any(_is_secret(value["name"]) for value in _VALUE.finditer(url))
 
 
 def redacted(text: str) -> str:
     """A text in which no address shows a password, or a value that is named like one."""
-    return _ADDRESS.sub(lambda found: _without_password(found[0]), text)
 
+    def without_password(login: re.Match[str]) -> str:
+        user, colon, _ = login["login"].partition(":")
+        if colon:
+            user = f"{user}:***"
+        elif ":" in unquote(user):
+            user = "***"
+        return f"{login['scheme']}{user}@"
 
-def _without_password(url: str) -> str:
-    url = _LOGIN.sub(lambda found: f"{found['scheme']}{_user(found['login'])}@", url)
-    return _VALUE.sub(
-        lambda found: f"{found['name']}=***" if _is_secret(found["name"]) else found[0], url
+    def without_value(value: re.Match[str]) -> str:
+        return f"{value['name']}=***" if _is_secret(value["name"]) else value[0]
+
+    return _ADDRESS.sub(
+        lambda url: _VALUE.sub(without_value, _LOGIN.sub(without_password, url[0])), text
     )
-
-
-def _user(login: str) -> str:
-    user, colon, _ = login.partition(":")
-    if colon:
-        return f"{user}:***"
-    return "***" if ":" in unquote(login) else login
-
-
-def _names(url: str) -> list[str]:
-    return [found["name"] for found in _VALUE.finditer(url)]
 
 
 def _is_secret(name: str) -> bool:
@@ -125,7 +123,7 @@ def _is_secret(name: str) -> bool:
     return plain in _SECRET_NAMES or any(word in plain for word in _SECRET_WORDS)
 
 
-def is_plain_url(url: str) -> bool:
+def _is_plain_url(url: str) -> bool:
     """Whether a URL names a host, and nothing beyond host, port and path."""
     parts = _parts(url)
     if parts is None or not parts.hostname or _AMBIGUOUS.search(url):
@@ -161,18 +159,16 @@ def proxy_for(url: str) -> str | None:
     if is_loopback(url) or proxy_bypass(parts.hostname or ""):
         return None
     proxies = getproxies()
-    found = proxies.get(parts.scheme) or proxies.get("all")
-    return found if found is None or "://" in found else f"http://{found}"
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    return proxy if proxy is None or "://" in proxy else f"http://{proxy}"
 
 
 def named_proxy(url: str | None) -> str | None:
     """`proxy_for` as evidence may name it: scheme, host and port, and no credentials."""
-    found = proxy_for(url) if url else None
-    if found is None:
+    proxy = proxy_for(url) if url else None
+    if proxy is None:
         return None
-    try:
-        parts = urlsplit(found)
-        port = f":{parts.port}" if parts.port else ""
-        return f"{parts.scheme}://{parts.hostname}{port}"
-    except ValueError:
+    parts = _parts(proxy)
+    if parts is None:
         return "not an address"
+    return f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}"

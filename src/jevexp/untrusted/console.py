@@ -12,9 +12,9 @@ from rich.text import Text
 class SafeConsole(Console):
     r"""A console on which text is only text, whoever wrote it.
 
-    What is printed stays on one line: a line end inside of a text would let a file's name or a
-    server's error write lines of its own. Several lines are several arguments and `sep="\n"`.
-    Rich's own tables and bars are drawn as ever; their cells are checked piece by piece.
+    Each text stays on one line, or a line end in a file's name or a server's error would write
+    lines of its own; print several lines as several arguments with `sep="\n"`. The cells of Rich's
+    own tables and bars are checked piece by piece.
     """
 
     def print(self, *objects: Any, **options: Any) -> None:
@@ -65,7 +65,7 @@ def printable(text: str) -> str:
 
     Tabs stay; whatever has a shape, in every script, is left as it is.
     """
-    return _ACTS.sub(_escaped, text)
+    return _ACTS.sub(lambda acting: ascii(acting[0])[1:-1], text)
 
 
 def printable_lines(text: str) -> str:
@@ -94,19 +94,15 @@ def printable_line(text: str) -> str:
 
 def printable_json(document: str) -> str:
     r"""A JSON document that means the same, with everything that acts as `\u` escapes."""
+
+    def escaped(acting: re.Match[str]) -> str:
+        units = acting[0].encode("utf-16-be", "surrogatepass").hex(" ", 2).split()
+        return "".join(f"\\u{unit}" for unit in units)
+
     # JSON escapes the controls below 32 itself, and its own line ends are no part of a text.
-    return "\n".join(_ACTS.sub(_escaped_json, line) for line in document.split("\n"))
+    return "\n".join(_ACTS.sub(escaped, line) for line in document.split("\n"))
 
 
 def is_printable(text: str) -> bool:
     """Whether nothing in `text` would act."""
     return _ACTS.search(text) is None
-
-
-def _escaped(found: re.Match[str]) -> str:
-    return ascii(found[0])[1:-1]
-
-
-def _escaped_json(found: re.Match[str]) -> str:
-    units = found[0].encode("utf-16-be", errors="surrogatepass")
-    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))

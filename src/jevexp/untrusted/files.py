@@ -1,9 +1,13 @@
-"""Reading files that a stranger may have written: regular ones, and never more than fits."""
+"""Files and folders that a stranger may have made: reading them, and telling whose they are.
+
+Only regular files are read, and never more than fits into memory.
+"""
 
 import os
+import pwd
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
@@ -21,6 +25,10 @@ KINDS = {
     stat.S_IFSOCK: "a socket",
     stat.S_IFLNK: "a link",
 }
+
+_ROOT = 0
+# Whether the group gets access to new files and folders; `permissions` sets it.
+_for_group = False
 
 
 class RefusedPath(OSError):
@@ -41,7 +49,13 @@ class TooLong(ValueError):
 
 @contextmanager
 def opened(path: Path, *, follow_links: bool = True) -> Iterator[BufferedReader]:
-    """The regular file at `path`, open for reading.
+    """The regular file at `path`, open for reading; errors as of `open_file`."""
+    with open_file(path, follow_links=follow_links) as file:
+        yield file
+
+
+def open_file(path: Path, *, follow_links: bool = True) -> BufferedReader:
+    """Open the regular file at `path`, for a caller that closes it at another place.
 
     A pipe would be waited for, and a device never ends.
 
@@ -53,12 +67,6 @@ def opened(path: Path, *, follow_links: bool = True) -> Iterator[BufferedReader]
         NotAFile: it is something else than a regular file.
         OSError: it is not there, or cannot be read.
     """
-    with open_file(path, follow_links=follow_links) as file:
-        yield file
-
-
-def open_file(path: Path, *, follow_links: bool = True) -> BufferedReader:
-    """As `opened`, for whoever closes the file at another place."""
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         descriptor = os.open(path, flags if follow_links else flags | os.O_NOFOLLOW)
@@ -66,12 +74,12 @@ def open_file(path: Path, *, follow_links: bool = True) -> BufferedReader:
         raise NotAFile(0, f"no path can hold that: {error}", ascii(str(path))) from error
     except OSError as error:
         if not follow_links and path.is_symlink():
-            raise _not_a_file(stat.S_IFLNK, path) from error
+            raise NotAFile(0, "expected a file, found a link", str(path)) from error
         raise
     try:
         kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
         if kind != stat.S_IFREG:
-            raise _not_a_file(kind, path)
+            raise NotAFile(0, f"expected a file, found {KINDS.get(kind, 'none')}", str(path))
     except OSError:
         os.close(descriptor)
         raise
@@ -101,24 +109,75 @@ def numbered_lines(stream: BinaryIO, *, most: int = MAX_LINE_BYTES) -> Iterator[
         TooLong: a line holds more than `most` bytes; names its number.
     """
     number = 0
-    while raw := stream.readline(most + 1):
+    while line := stream.readline(most + 1):
         number += 1
-        if len(raw) > most:
+        if len(line) > most:
             raise TooLong(most, number)
-        yield number, raw
+        yield number, line
 
 
 def whole_lines(stream: BinaryIO, *, most: int = MAX_LINE_BYTES) -> Iterator[tuple[int, bytes]]:
-    r"""`numbered_lines` up to a last one without its `\n`, which a killed process leaves behind.
-
-    Raises:
-        TooLong: a line holds more than `most` bytes; names its number.
-    """
+    r"""`numbered_lines` up to a last one without its `\n`, which a killed process leaves behind."""
     for number, line in numbered_lines(stream, most=most):
         if not line.endswith(b"\n"):
             return
         yield number, line
 
 
-def _not_a_file(kind: int, path: Path) -> NotAFile:
-    return NotAFile(0, f"expected a file, found {KINDS.get(kind, 'none')}", str(path))
+@contextmanager
+def permissions(*, group: bool) -> Iterator[None]:
+    """New files are their owner's alone meanwhile, or the group's as well.
+
+    This holds for the whole process, and for libraries and programs that it starts: MLflow and the
+    pinned harness make files too.
+    """
+    global _for_group  # noqa: PLW0603  as much a property of the process as its umask
+    before, umask = _for_group, os.umask(0o007 if group else 0o077)
+    _for_group = group
+    try:
+        yield
+    finally:
+        _for_group = before
+        os.umask(umask)
+
+
+def permissions_of(folder: Path) -> AbstractContextManager[None]:
+    """What libraries make meanwhile is the group's where the folder is, or as it is now."""
+    try:
+        return permissions(group=is_for_group(folder.stat()))
+    except OSError:
+        return permissions(group=_for_group)
+
+
+def is_for_group(folder: os.stat_result) -> bool:
+    """Whether what is made in a folder now is the group's as well."""
+    return _for_group or is_group_folder(folder)
+
+
+def is_group_folder(status: os.stat_result) -> bool:
+    """Whether a folder is its group's: writable by it, and handing the group on to what is in it.
+
+    That is how `permissions(group=True)` makes folders, and how a person makes one for a team.
+    """
+    bits = stat.S_ISGID | stat.S_IRWXG
+    return stat.S_ISDIR(status.st_mode) and status.st_mode & bits == bits
+
+
+def is_trusted(status: os.stat_result) -> bool:
+    """Whether a file or folder is this user's, or root's, who can do everything anyway."""
+    return status.st_uid in (os.geteuid(), _ROOT)
+
+
+def set_mode(descriptor: int, mode: int) -> None:
+    """Set the permissions of an open file, whatever the umask says."""
+    # A file system without permissions has none to give.
+    with suppress(OSError):
+        os.fchmod(descriptor, mode)
+
+
+def user_name(uid: int) -> str:
+    """A user for a message, by name where the system knows one."""
+    try:
+        return f"user {pwd.getpwuid(uid).pw_name}"
+    except KeyError:
+        return f"user number {uid}"

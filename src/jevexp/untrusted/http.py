@@ -1,12 +1,11 @@
 """HTTP with servers that may be hostile: bounded in time and bytes, without cookies or redirects.
 
-The limits of HTTP clients are for each single read: a server that sends a byte of a header now and
-then, or one `100 Continue` after another, would be listened to without end.
+HTTP clients limit each single read only: a server that sends a byte of a header now and then, or
+one `100 Continue` after another, would be listened to without end.
 """
 
 import ipaddress
 import socket
-import ssl
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -44,26 +43,20 @@ class Allowance:
         return time.monotonic() >= self.ends_at
 
 
-class Bounds:
+class Bounds(threading.local):
     """What an exchange of this thread may take; each thread has its own."""
 
-    def __init__(self) -> None:
-        self._here = threading.local()
+    _allowance: Allowance | None = None
 
     @contextmanager
     def within(self, seconds: float, most_bytes: int) -> Iterator[Allowance]:
         """Allow so much time, and so many bytes of a body, for the one exchange inside."""
         allowance = Allowance(time.monotonic() + seconds, most_bytes, _MOST_HEAD_BYTES)
-        self._here.allowance = allowance
+        self._allowance = allowance
         try:
             yield allowance
         finally:
-            self._here.allowance = None
-
-    @property
-    def _allowance(self) -> Allowance | None:
-        found: Allowance | None = getattr(self._here, "allowance", None)
-        return found
+            self._allowance = None
 
     def cut(self, timeout: float | None, over: type[Exception]) -> float | None:
         """A single step's limit in seconds, at most what is left.
@@ -71,29 +64,26 @@ class Bounds:
         Raises:
             Exception: `over`, when nothing is left.
         """
-        allowance = self._allowance
-        if allowance is None:
+        if self._allowance is None:
             return timeout
-        left = allowance.ends_at - time.monotonic()
+        left = self._allowance.ends_at - time.monotonic()
         if left <= 0:
             raise over("the exchange took too long")
         return left if timeout is None else min(timeout, left)
 
     def count(self, data: bytes) -> bytes:
         """Take bytes off the allowance; raises httpcore.ReadError when there are too many."""
-        allowance = self._allowance
-        if allowance is not None:
-            allowance.left_bytes -= len(data)
-            if allowance.left_bytes < 0:
-                allowance.exceeded = True
+        if self._allowance is not None:
+            self._allowance.left_bytes -= len(data)
+            if self._allowance.left_bytes < 0:
+                self._allowance.exceeded = True
                 raise httpcore.ReadError("the answer is too large")
         return data
 
     def body_follows(self) -> None:
         """Allow the body, now that its headers have come; twice, since chunks have sizes too."""
-        allowance = self._allowance
-        if allowance is not None:
-            allowance.left_bytes = 2 * allowance.most_body + _MOST_HEAD_BYTES
+        if self._allowance is not None:
+            self._allowance.left_bytes = 2 * self._allowance.most_body + _MOST_HEAD_BYTES
 
 
 class BoundedBackend(httpcore.NetworkBackend):
@@ -126,42 +116,35 @@ class BoundedBackend(httpcore.NetworkBackend):
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as failed:
                 error = failed
             else:
-                return BoundedStream(stream, self._bounds)
+                return _BoundedStream(stream, self._bounds)
         raise error
 
 
-class BoundedStream(httpcore.NetworkStream):
-    """One connection."""
-
+class _BoundedStream(httpcore.NetworkStream):
     def __init__(self, inner: httpcore.NetworkStream, bounds: Bounds) -> None:
         self._inner = inner
         self._bounds = bounds
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """Read what is there, at most `max_bytes`."""
         limit = self._bounds.cut(timeout, httpcore.ReadTimeout)
         return self._bounds.count(self._inner.read(max_bytes, limit))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        """Write all of it."""
         for start in range(0, len(buffer), _WRITE_BYTES):
             limit = self._bounds.cut(timeout, httpcore.WriteTimeout)
             self._inner.write(buffer[start : start + _WRITE_BYTES], limit)
 
     def close(self) -> None:
-        """Close the connection."""
         self._inner.close()
 
     def start_tls(
         self, ssl_context: Any, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
-        """The same connection, encrypted."""
         limit = self._bounds.cut(timeout, httpcore.ConnectTimeout)
-        stream = self._inner.start_tls(ssl_context, server_hostname, limit)
-        return BoundedStream(stream, self._bounds)
+        encrypted = self._inner.start_tls(ssl_context, server_hostname, limit)
+        return _BoundedStream(encrypted, self._bounds)
 
     def get_extra_info(self, info: str) -> Any:
-        """What httpcore wants to know of a connection."""
         return self._inner.get_extra_info(info)
 
 
@@ -186,13 +169,9 @@ class BoundedTransport(httpx.BaseTransport):
 
     def handle_request(self, request: Any) -> Any:
         """Send a request; the clients call this."""
-        url = request.url
-        target = httpcore.URL(
-            scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
-        )
         sent = httpcore.Request(
             method=request.method,
-            url=target,
+            url=_core_url(request.url),
             headers=request.headers.raw,
             content=request.stream,
             extensions=request.extensions,
@@ -243,59 +222,45 @@ def bounded_client(
     )
 
 
-_ERRORS = frozenset(
-    {
-        httpcore.ConnectTimeout,
-        httpcore.ReadTimeout,
-        httpcore.WriteTimeout,
-        httpcore.PoolTimeout,
-        httpcore.ConnectError,
-        httpcore.ReadError,
-        httpcore.WriteError,
-        httpcore.ProxyError,
-        httpcore.UnsupportedProtocol,
-        httpcore.LocalProtocolError,
-        httpcore.RemoteProtocolError,
-    }
-)
+_ERRORS = frozenset((
+    httpcore.ConnectTimeout, httpcore.ReadTimeout, httpcore.WriteTimeout, httpcore.PoolTimeout,
+    httpcore.ConnectError, httpcore.ReadError, httpcore.WriteError, httpcore.ProxyError,
+    httpcore.UnsupportedProtocol, httpcore.LocalProtocolError, httpcore.RemoteProtocolError,
+))  # fmt: skip
 
 
 def _pool(bounds: Bounds, url: str) -> httpcore.ConnectionPool:
     options: dict[str, Any] = {
-        "ssl_context": _certificates() if url.startswith("https://") else None,
+        "ssl_context": None,
         "max_connections": 100,
         "max_keepalive_connections": 20,
         "keepalive_expiry": _IDLE_S,
         "network_backend": BoundedBackend(bounds),
     }
-    proxy = proxy_for(url)
-    if proxy is None:
+    if url.startswith("https://"):
+        try:
+            options["ssl_context"] = httpx.create_ssl_context()
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            message = f"the environment names certificates that cannot be used: {reason}"
+            raise ValueError(message) from error
+    address = proxy_for(url)
+    if address is None:
         return httpcore.ConnectionPool(**options)
     try:
-        return _proxied(proxy, options)
+        proxy = httpx.Proxy(address)
+        socks = proxy.url.scheme.startswith("socks")
+        kind = httpcore.SOCKSProxy if socks else httpcore.HTTPProxy
+        return kind(proxy_url=_core_url(proxy.url), proxy_auth=proxy.raw_auth, **options)
     except (ValueError, RuntimeError, httpx.InvalidURL) as error:
         # Not shown: it may hold a password.
         raise ValueError("the environment names a proxy that cannot be used") from error
 
 
-def _certificates() -> ssl.SSLContext:
-    try:
-        return httpx.create_ssl_context()
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise ValueError(f"the environment names certificates that cannot be used: {reason}") from (
-            error
-        )
-
-
-def _proxied(address: str, options: dict[str, Any]) -> httpcore.ConnectionPool:
-    proxy = httpx.Proxy(address)
-    url = proxy.url
-    place = httpcore.URL(
+def _core_url(url: Any) -> httpcore.URL:
+    return httpcore.URL(
         scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
     )
-    kind = httpcore.SOCKSProxy if url.scheme.startswith("socks") else httpcore.HTTPProxy
-    return kind(proxy_url=place, proxy_auth=proxy.raw_auth, **options)
 
 
 def _stream_type(package: ModuleType) -> Callable[[_Renamed, httpcore.Response], Any]:
@@ -318,7 +283,7 @@ def _stream_type(package: ModuleType) -> Callable[[_Renamed, httpcore.Response],
 
 
 def _addresses(host: str, port: int) -> list[str]:
-    """Of a name that resolves to a dead and to a live address, the live one answers too."""
+    """All of a host's addresses: where the first is dead, a live one still answers."""
     with suppress(ValueError):
         ipaddress.ip_address(host)
         return [host]

@@ -1,4 +1,4 @@
-"""Exclusive locks on files, which the system drops with the process that has them."""
+"""Exclusive locks on files; the system drops them when their process ends."""
 
 import errno
 import fcntl
@@ -10,8 +10,7 @@ from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 
-from jevexp.untrusted.files import opened
-from jevexp.untrusted.owners import user_name
+from jevexp.untrusted.files import opened, user_name
 from jevexp.untrusted.writing import Folder
 
 _POLL_S = 0.005
@@ -23,7 +22,7 @@ class LockHeld(OSError):
 
 @contextmanager
 def locked(path: Path, timeout_s: float = float("inf")) -> Iterator[None]:
-    """Hold the lock of a file that is there for nothing else; it is made if need be, and stays.
+    """Hold the lock of a file that exists for nothing else; it is made if need be, and stays.
 
     Raises:
         LockHeld: another process had it for longer than `timeout_s`.
@@ -35,21 +34,15 @@ def locked(path: Path, timeout_s: float = float("inf")) -> Iterator[None]:
 
 
 def take(file: int, path: Path, timeout_s: float) -> None:
-    """Take the lock of an open file, as the pinned harness takes it.
-
-    Raises:
-        LockHeld: another process had it for longer than `timeout_s`.
-        OSError: the file system has no locks.
-    """
+    """Take the lock of an open file, as the pinned harness takes it; errors as of `locked`."""
     deadline = time.monotonic() + timeout_s
     while True:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             if error.errno not in (errno.EAGAIN, errno.EACCES):
-                raise OSError(
-                    error.errno, f"cannot be locked: {error.strerror}", str(path)
-                ) from error
+                reason = f"cannot be locked: {error.strerror}"
+                raise OSError(error.errno, reason, str(path)) from error
             if time.monotonic() > deadline:
                 reason = f"{holder(path)} has held the lock for {timeout_s:g} s"
                 raise LockHeld(error.errno, reason, str(path)) from error
@@ -71,15 +64,13 @@ def holder(*paths: Path) -> str:
     and then the process has to have the file open. Elsewhere the processes that have one of the
     files open are named, who may wait for the lock as well.
     """
-    files = {path.stat().st_ino: path.resolve() for path in paths if path.exists()}
+    files = {str(path.stat().st_ino): path.resolve() for path in paths if path.exists()}
     try:
         locks = Path("/proc/locks").read_text()
     except OSError:
         pids = _openers(set(files.values()))
     else:
-        inodes = {str(inode) for inode in files}
-        lockers = (pid for pid in _lockers(locks, inodes) if pid != os.getpid())
-        pids = [pid for pid in lockers if _has_open(pid, inodes)][:1]
+        pids = [pid for pid in _lockers(locks, set(files)) if _has_open(pid, set(files))][:1]
     return " or ".join(map(_described, pids)) or "another process"
 
 
@@ -88,13 +79,15 @@ def _lockers(locks: str, inodes: set[str]) -> Iterator[int]:
         # Number: kind, mode, access, pid, device:inode, start, end; "->" marks one that waits.
         words = line.split()
         if "->" not in words and len(words) >= 6 and words[5].rpartition(":")[2] in inodes:
+            pid = int(words[4])
             # Of a process that cannot be seen from here, the number is 0 or below.
-            yield from (pid for pid in [int(words[4])] if pid > 0)
+            if pid > 0 and pid != os.getpid():
+                yield pid
 
 
 def _has_open(pid: int, inodes: set[str]) -> bool:
     try:
-        entries = list(Path(f"/proc/{pid}/fd").iterdir())
+        entries = Path(f"/proc/{pid}/fd").iterdir()
         return any(str(entry.stat().st_ino) in inodes for entry in entries)
     except PermissionError:
         # Somebody else's process: the list of locks has to do.
@@ -112,11 +105,9 @@ def _openers(files: set[Path]) -> list[int]:
     with suppress(psutil.Error, OSError):
         for process in psutil.process_iter():
             with suppress(psutil.Error, OSError):
-                if process.pid != os.getpid() and any(
-                    Path(file.path) in files for file in process.open_files()
-                ):
+                if any(Path(file.path) in files for file in process.open_files()):
                     pids.append(process.pid)
-    return pids
+    return [pid for pid in pids if pid != os.getpid()]
 
 
 def _described(pid: int) -> str:

@@ -32,23 +32,18 @@ class Secrets:
     """
 
     def __init__(self, values: Iterable[str | None]) -> None:
-        self._values = [value for value in values if value]
-        self._long = [value for value in self._values if len(value) >= _SHORTEST]
+        present = [value for value in values if value]
+        # Whether there is any secret that a stranger could repeat.
+        self.in_use = bool(present)
+        self._long = [value for value in present if len(value) >= _SHORTEST]
         # Of one long enough to be cut, only letters and digits count.
         letters = {value: _LETTERLESS.sub("", _plain(value)) for value in self._long}
-        self._pieces = {
-            piece for word in letters.values() if len(word) >= 2 * _SHORTEST for piece in _cut(word)
-        }
+        self._pieces = {piece for word in letters.values() for piece in _cut(word)}
         self._whole = {
             _plain(value) for value, word in letters.items() if len(word) < 2 * _SHORTEST
         }
         # These stand for several letters each, so that a piece is cut at other places.
         self._packed = {form for value in self._long for form in _packed(value)}
-
-    @property
-    def in_use(self) -> bool:
-        """Whether there is any secret that a stranger could repeat."""
-        return bool(self._values)
 
     def occur_in(self, text: str) -> bool:
         """Whether a text repeats a secret or most of it: escaped, encoded, in other case."""
@@ -81,8 +76,11 @@ class Secrets:
 
     def without(self, value: Any) -> Any:
         """Plain JSON in which every string that repeats a secret, keys too, is replaced."""
-        if isinstance(value, str):
-            return self._without(value)
+        if isinstance(value, str) and self.occur_in(value):
+            for secret in self._long:
+                value = value.replace(secret, _MARK)
+            # The rest of the text is shown where nothing else of the secret is in it.
+            return _MARK if self.occur_in(value) else value
         if type(value) is int:
             return _MARK if self.occur_in(str(value)) else value
         if isinstance(value, list):
@@ -97,18 +95,12 @@ class Secrets:
             return kept
         return value
 
-    def _without(self, text: str) -> str:
-        if not self.occur_in(text):
-            return text
-        for value in self._long:
-            text = text.replace(value, _MARK)
-        # What is left of the text is shown where nothing else of the secret is in it.
-        return _MARK if self.occur_in(text) else text
-
 
 def _cut(secret: str) -> list[str]:
-    """The secret in pieces of at least eight letters."""
+    """The secret in two or more pieces of at least eight letters; none where it is too short."""
     count = min(_MOST_PIECES, len(secret) // _SHORTEST)
+    if count < 2:
+        return []
     ends = [len(secret) * index // count for index in range(count + 1)]
     return [secret[start:end] for start, end in pairwise(ends)]
 

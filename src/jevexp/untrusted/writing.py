@@ -2,8 +2,8 @@
 
 Nothing else in jevexp makes, replaces or removes a file. A folder is opened once, without following
 a link, and names are looked up in what was opened: whoever renames it or puts a link in its place
-meanwhile leads nobody elsewhere. What is made is its owner's alone whatever the umask says, unless
-the group was given access.
+meanwhile leads nobody elsewhere. New files and folders are their owner's alone whatever the umask
+says, unless the group was given access.
 """
 
 import os
@@ -14,8 +14,10 @@ from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 
-from jevexp.untrusted.files import KINDS, NotAFile, RefusedPath
-from jevexp.untrusted.owners import (
+from jevexp.untrusted.files import (
+    KINDS,
+    NotAFile,
+    RefusedPath,
     is_for_group,
     is_group_folder,
     is_trusted,
@@ -45,9 +47,20 @@ class Folder:
         self.path = path
 
     @classmethod
-    def open(cls, path: Path) -> "Folder":
-        """Open a folder for writing into it."""
-        return cls._checked(_open_folder(path), path)
+    def open(cls, path: Path, above: int | None = None) -> "Folder":
+        """Open a folder for writing into it.
+
+        Args:
+            path: the folder.
+            above: the descriptor of the folder above it, where that is open already.
+        """
+        descriptor = _open_folder(path, above)
+        status = os.fstat(descriptor)
+        if not (is_trusted(status) or is_group_folder(status)):
+            os.close(descriptor)
+            owner = user_name(status.st_uid)
+            raise RefusedPath(0, f"is a folder of {owner}, {_NOT_INTO}", str(path))
+        return cls(descriptor, path)
 
     @classmethod
     def named(cls, path: Path) -> "Folder":
@@ -73,10 +86,9 @@ class Folder:
 
     def below(self, name: str) -> "Folder":
         """Open a folder in this one; it is made if need be."""
-        path = self.path / name
         with suppress(FileExistsError):
             self.make(name)
-        return Folder._checked(_open_folder(path, name, self._descriptor), path)
+        return Folder.open(self.path / name, self._descriptor)
 
     def make(self, name: str) -> None:
         """Make a folder in this one.
@@ -85,14 +97,14 @@ class Folder:
             FileExistsError: something of that name is there.
         """
         group = self._for_group()
-        with _naming(self.path / name):
+        with self._naming(name):
             os.mkdir(name, 0o770 if group else 0o700, dir_fd=self._descriptor)
-            made = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=self._descriptor)
+            descriptor = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=self._descriptor)
         try:
             # The umask may have taken the owner's own rights away.
-            set_mode(made, 0o2770 if group else 0o700)
+            set_mode(descriptor, 0o2770 if group else 0o700)
         finally:
-            os.close(made)
+            os.close(descriptor)
 
     def make_private(self) -> None:
         """Take from everybody else, or all but the group, what they may do with this folder."""
@@ -109,7 +121,15 @@ class Folder:
 
     def append(self, name: str) -> FileIO:
         """Open a file for reading and for writing at its end; it is made if need be."""
-        return self._file(self._append(name), name, "ab+")
+        # Somebody may remove it each time between the look and the opening, but not for ever.
+        for _ in range(_TRIES):
+            with suppress(FileExistsError):
+                return self._file(self._make_file(name, os.O_RDWR | os.O_APPEND), name, "ab+")
+            with suppress(FileNotFoundError):
+                # A device is not even opened.
+                self.check(name)
+                return self._file(self._open_old(name), name, "ab+")
+        raise RefusedPath(0, "comes and goes; who else is at work there?", str(self.path / name))
 
     def replace(self, name: str, data: bytes) -> None:
         """Replace a file's content in one step: readers see all of the old or all of the new."""
@@ -135,7 +155,7 @@ class Folder:
             with self.create(temporary) as file:
                 yield file
                 os.fsync(file.fileno())
-            with _naming(self.path / name):
+            with self._naming(name):
                 os.rename(temporary, name, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
         except BaseException:
             with suppress(OSError):
@@ -149,12 +169,12 @@ class Folder:
         Raises:
             FileNotFoundError: there is none.
         """
-        with _naming(self.path / name):
+        with self._naming(name):
             os.unlink(name, dir_fd=self._descriptor)
 
     def remove_folder(self, name: str) -> None:
         """Remove an empty folder in this one."""
-        with _naming(self.path / name):
+        with self._naming(name):
             os.rmdir(name, dir_fd=self._descriptor)
 
     def sync(self) -> None:
@@ -172,17 +192,8 @@ class Folder:
             status = os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
         except FileNotFoundError:
             return False
-        self._check_file(status, self.path / name, grows=grows)
+        self._check_file(status, name, grows=grows)
         return True
-
-    @classmethod
-    def _checked(cls, descriptor: int, path: Path) -> "Folder":
-        status = os.fstat(descriptor)
-        if not (is_trusted(status) or is_group_folder(status)):
-            os.close(descriptor)
-            owner = user_name(status.st_uid)
-            raise RefusedPath(0, f"is a folder of {owner}, {_NOT_INTO}", str(path))
-        return cls(descriptor, path)
 
     def _for_group(self) -> bool:
         return is_for_group(os.fstat(self._descriptor))
@@ -193,43 +204,40 @@ class Folder:
 
     def _make_file(self, name: str, access: int) -> int:
         mode = 0o660 if self._for_group() else 0o600
-        with _naming(self.path / name):
+        with self._naming(name):
             descriptor = os.open(name, access | _NEW, mode, dir_fd=self._descriptor)
         set_mode(descriptor, mode)
         return descriptor
 
-    def _append(self, name: str) -> int:
-        # Somebody may remove it each time between the look and the opening, but not for ever.
-        for _ in range(_TRIES):
-            with suppress(FileExistsError):
-                return self._make_file(name, os.O_RDWR | os.O_APPEND)
-            with suppress(FileNotFoundError):
-                # A device is not even opened.
-                self.check(name)
-                with _naming(self.path / name):
-                    descriptor = os.open(
-                        name, os.O_RDWR | os.O_APPEND | _OLD, dir_fd=self._descriptor
-                    )
-                try:
-                    self._check_file(os.fstat(descriptor), self.path / name, grows=True)
-                except RefusedPath:
-                    os.close(descriptor)
-                    raise
-                return descriptor
-        raise RefusedPath(0, "comes and goes; who else is at work there?", str(self.path / name))
+    def _open_old(self, name: str) -> int:
+        with self._naming(name):
+            descriptor = os.open(name, os.O_RDWR | os.O_APPEND | _OLD, dir_fd=self._descriptor)
+        try:
+            self._check_file(os.fstat(descriptor), name, grows=True)
+        except RefusedPath:
+            os.close(descriptor)
+            raise
+        return descriptor
 
-    def _check_file(self, status: os.stat_result, path: Path, *, grows: bool) -> None:
+    def _check_file(self, status: os.stat_result, name: str, *, grows: bool) -> None:
+        path = str(self.path / name)
         kind = stat.S_IFMT(status.st_mode)
         if kind != stat.S_IFREG:
-            found = KINDS.get(kind, "no file")
-            raise NotAFile(0, f"is {found}, {_NOT_INTO}", str(path))
+            raise NotAFile(0, f"is {KINDS.get(kind, 'no file')}, {_NOT_INTO}", path)
         if not (is_trusted(status) or self._for_group()):
-            owner = user_name(status.st_uid)
-            raise RefusedPath(0, f"is a file of {owner}, {_NOT_INTO}", str(path))
+            raise RefusedPath(0, f"is a file of {user_name(status.st_uid)}, {_NOT_INTO}", path)
         # Replacing a file leaves its other names alone; writing into it does not.
         if grows and status.st_nlink > 1:
             reason = "has a second name (a hard link), whose content would change too; copy it"
-            raise RefusedPath(0, reason, str(path))
+            raise RefusedPath(0, reason, path)
+
+    @contextmanager
+    def _naming(self, name: str) -> Iterator[None]:
+        """Errors name the whole path; relative to a folder the system knows only the last part."""
+        try:
+            yield
+        except OSError as error:
+            raise type(error)(error.errno, error.strerror, str(self.path / name)) from error
 
 
 def make_folders(path: Path) -> None:
@@ -253,7 +261,7 @@ def make_folders(path: Path) -> None:
             missing.insert(0, at.name)
             at = at.parent
         except NotADirectoryError as error:
-            culprit = next(one for one in (at, *at.parents) if one.exists())
+            culprit = next(part for part in (at, *at.parents) if part.exists())
             raise NotADirectoryError(error.errno, "is no folder", str(culprit)) from error
     # Making a folder beside a stranger's files is harmless: /tmp is root's, a team's is anybody's.
     folder = Folder(descriptor, at)
@@ -277,17 +285,13 @@ def make_folder(path: Path) -> None:
 
 
 def create(path: Path) -> FileIO:
-    """Make a file that must not exist yet, and open it for writing, without a buffer.
-
-    Raises:
-        FileExistsError: it exists; nothing was touched.
-    """
+    """`Folder.create` by a path."""
     with Folder.open(path.parent) as folder:
         return folder.create(path.name)
 
 
 def append(path: Path) -> FileIO:
-    """Open a file for reading and for writing at its end; it is made if need be."""
+    """`Folder.append` by a path."""
     with Folder.open(path.parent) as folder:
         return folder.append(path.name)
 
@@ -303,17 +307,13 @@ def write_new(path: Path, data: bytes) -> None:
 
 
 def replace(path: Path, data: bytes) -> None:
-    """Replace a file's content in one step: readers see all of the old or all of the new."""
+    """`Folder.replace` by a path."""
     with Folder.open(path.parent) as folder:
         folder.replace(path.name, data)
 
 
 def remove(path: Path, *, missing_ok: bool = False) -> None:
-    """Remove a file; of a link only the link.
-
-    Raises:
-        FileNotFoundError: there is none, and there has to be one.
-    """
+    """`Folder.remove` by a path; with `missing_ok`, there need not be such a file."""
     try:
         with Folder.open(path.parent) as folder:
             folder.remove(path.name)
@@ -323,11 +323,7 @@ def remove(path: Path, *, missing_ok: bool = False) -> None:
 
 
 def remove_folder(path: Path) -> None:
-    """Remove an empty folder.
-
-    Raises:
-        OSError: it is not empty, or no folder.
-    """
+    """`Folder.remove_folder` by a path."""
     with Folder.open(path.parent) as folder:
         folder.remove_folder(path.name)
 
@@ -354,20 +350,35 @@ def write_all(file: FileIO, data: bytes) -> None:
         rest = rest[file.write(rest) :]
 
 
-def _open_folder(path: Path, name: str | None = None, above: int | None = None) -> int:
+def prepare_database(path: Path, *, read_only: bool = False) -> None:
+    """Look at what SQLite is going to open, and make its file if need be.
+
+    SQLite follows links, waits for pipes, makes files that everybody can read, and gives the
+    permissions of its file to those beside it. Nothing is opened here: closing it would end this
+    process's locks on it.
+
+    Raises:
+        OSError: something else than a file of ours is there.
+    """
+    names = [f"{path.name}{suffix}" for suffix in ("", "-wal", "-shm", "-journal")]
+    if read_only:
+        for other in map(path.with_name, names):
+            if other.is_symlink() or (other.exists() and not other.is_file()):
+                raise NotAFile(0, "is no file, and SQLite would open it", str(other))
+        return
+    with Folder.named(path.parent) as folder:
+        for name in names:
+            if not folder.check(name, grows=True) and name == path.name:
+                with suppress(FileExistsError):
+                    folder.create(name).close()
+
+
+def _open_folder(path: Path, above: int | None = None) -> int:
+    name = path if above is None else path.name
     try:
-        return os.open(path if name is None else name, _FOLDER | os.O_NOFOLLOW, dir_fd=above)
+        return os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=above)
     except OSError as error:
         if path.is_symlink():
             reason = "is a link, and nothing is written through one; give the folder itself"
             raise NotAFile(0, reason, str(path)) from error
-        raise type(error)(error.errno, error.strerror, str(path)) from error
-
-
-@contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    """Errors name the whole path; relative to a folder the system knows only the last part."""
-    try:
-        yield
-    except OSError as error:
         raise type(error)(error.errno, error.strerror, str(path)) from error

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from jevexp.core.json import dumps, loads
-from jevexp.core.summary import Summary
+from jevexp.core.record import Summary
 from jevexp.errors import InputError
 from jevexp.store import Manifest
 from jevexp.store.checksums import CHECKSUMS, file_sha256

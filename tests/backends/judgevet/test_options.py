@@ -23,7 +23,7 @@ def settings(*overrides: str) -> JudgevetBackend:
         (["backend.factory=a.b:c"], "backend.factory: package.module:callable goes with"),
         (
             ["backend.provider=factory", "backend.factory='os.system(1)'"],
-            "backend.factory: string should match",
+            "backend.factory: expected package.module:callable",
         ),
         (["backend.base_url=null"], "backend.base_url: missing"),
         (["backend.base_url=http://example.org"], "backend.base_url: plain http reaches"),

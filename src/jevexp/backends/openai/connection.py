@@ -15,7 +15,7 @@ from jevexp.backends.llama_cpp.server import listed_models
 from jevexp.backends.readout import Tokenizer
 from jevexp.backends.transport import Failure, Reply, Transport
 from jevexp.errors import InputError
-from jevexp.settings.http import OpenAIBackend
+from jevexp.settings.backends import OpenAIBackend
 
 _MODELS = "/v1/models"
 # The families of servers that have a tokenizer of a known kind.

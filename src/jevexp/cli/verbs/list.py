@@ -11,7 +11,7 @@ from rich.text import Text
 
 from jevexp.cli import tables
 from jevexp.cli.console import make_console
-from jevexp.core.summary import Summary
+from jevexp.core.record import Summary
 from jevexp.errors import InputError
 from jevexp.store import Manifest, RunDirectory, RunStatus
 from jevexp.store.finding import runs_below

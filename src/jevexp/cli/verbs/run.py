@@ -36,7 +36,7 @@ from jevexp.store import RunDirectory
 from jevexp.store.checksums import CHECKSUMS
 from jevexp.store.finding import sweep_members
 from jevexp.store.sweep_file import SweepFile
-from jevexp.untrusted.owners import permissions
+from jevexp.untrusted.files import permissions
 from jevexp.untrusted.python import safe_environment
 
 # The process that hands a sweep to Hydra; a launcher's other processes inherit the variable.

@@ -10,7 +10,7 @@ from rich.text import Text
 from jevexp.analysis.runs import read_records
 from jevexp.cli import tables
 from jevexp.cli.console import make_console, print_json
-from jevexp.core.summary import Summary
+from jevexp.core.record import Summary
 from jevexp.datasets import planned_tasks
 from jevexp.errors import InputError
 from jevexp.harness.harness import make_harness

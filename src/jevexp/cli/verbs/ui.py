@@ -16,7 +16,7 @@ from jevexp.tracking import TrackingError
 from jevexp.tracking.mlflow import MlflowTracker
 from jevexp.tracking.mlflow.environment import HOST, user_interface
 from jevexp.tracking.mlflow.links import DEFAULT_PORT
-from jevexp.untrusted.owners import permissions_of
+from jevexp.untrusted.files import permissions_of
 
 
 def main(argv: Sequence[str]) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 from jevexp.core.identity import Source
 from jevexp.core.json import dumps
-from jevexp.core.summary import GroupSummary, Summary
+from jevexp.core.record import GroupSummary, Summary
 from jevexp.store import Manifest, RunDirectory, RunStatus
 from jevexp.tracking import Intervals
 from jevexp.untrusted.addresses import redacted

@@ -22,10 +22,10 @@ from jevexp.tracking.mlflow.reading import fetch, find_runs, select_runs
 from jevexp.tracking.mlflow.writing import find_comparison, write, write_comparison
 from jevexp.untrusted.addresses import redacted
 from jevexp.untrusted.console import printable
-from jevexp.untrusted.databases import prepare_database
+from jevexp.untrusted.files import permissions_of
 from jevexp.untrusted.locks import locked
-from jevexp.untrusted.owners import permissions_of
 from jevexp.untrusted.secrets import Secrets
+from jevexp.untrusted.writing import prepare_database
 
 # Creating the database takes 5 s on an idle machine; others may be queueing for it.
 LOCK_TIMEOUT_S = 120
