@@ -66,8 +66,9 @@ run: $(VENV)/.demo  ## a real model answers the demo tasks
 	@$(BIN)/python -m jevexp dataset=demo backend=llama_cpp model=gemma3_270m_q4km
 	@echo "look at it in MLflow with: make ui"
 
+# Compiled modules are kept, whatever the shell says: each process that the tests start loads them.
 test: $(VENV)/.dev  ## all tests
-	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 lint: $(VENV)/.dev  ## format check, linter, types, import directions
 	@$(BIN)/ruff format --check .

@@ -124,12 +124,13 @@ def compose_command(arguments: Namespace) -> Composition:
     overrides = [search_path(arguments.config_dir), *arguments.overrides]
     with _hydra(), _one_line():
         fields = hydra_fields(_parser().parse_overrides(list(arguments.overrides)))
-        base = _compose(_without_sweeps(overrides), fields)
+        shared = _without_sweeps(overrides)
+        base = _compose(shared, fields)
         mode = base.hydra.mode
         is_sweep = bool(arguments.multirun) or (mode is not None and mode.name == "MULTIRUN")
         if not is_sweep:
             # A comma makes a list of choices, which only a sweep can run one by one.
-            composed = _compose(overrides, fields)
+            composed = base if shared == overrides else _compose(overrides, fields)
             directory = Path(composed.hydra.run.dir)
             return Composition((to_settings(composed),), directory, False, composed=composed)
         runs = [
