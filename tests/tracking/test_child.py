@@ -252,6 +252,6 @@ def test_the_time_grows_with_what_is_sent(
     for changed in (content, replace(content, traces=None)):
         with pytest.raises(TrackingError):
             store.write(changed)
-    size = sum(path.stat().st_size for path in content.files)
+    size = sum(Path(path).stat().st_size for path in content.files)
     assert asked[1] == pytest.approx(size * child.SECONDS_A_BYTE)
     assert asked[0] - asked[1] == pytest.approx(len(TASKS) * child.SECONDS_A_TRACE)

@@ -17,21 +17,18 @@ WriteFiles = Callable[[Path], None]
 
 
 class TrackingError(Exception):
-    """A run could not be logged, or found. The message is one line without secrets.
-
-    Nothing is lost: the run directory is complete, and can be logged later.
-    """
+    """A run could not be logged, or found: one line without secrets. Its directory is complete."""
 
 
 class Change(StrEnum):
-    """What logging a directory did to the tracker."""
+    """What logging a directory did to the tracker.
+
+    UPDATED: an earlier state of the run, or half of it, was there. NONE: the same evidence was.
+    """
 
     CREATED = "logged"
-    """The run is new."""
     UPDATED = "updated"
-    """An earlier state of the run, or half of it, was there; now it is all there."""
     NONE = "unchanged"
-    """The same evidence was there already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +38,7 @@ class TrackedRun:
     Attributes:
         run_id: the tracker's own id.
         experiment_id: the tracker's id of what holds the run beside others.
-        name: what people see in lists.
+        name: its name in lists.
         directory: the name of the run directory.
         change: what logging it did; NONE where it was only looked up.
         traced: whether it has its traces.
@@ -61,8 +58,8 @@ class RunReport:
 
     Attributes:
         intervals: computes the intervals of the headline numbers.
-        write: writes report.html and its plots into a folder, or nothing where there is nothing
-            to say; None where that would take too long.
+        write: writes report.html and its plots into a folder, or nothing where the run has no
+            numbers; None where that would take too long.
     """
 
     intervals: Callable[[], Intervals] = dict
@@ -78,7 +75,7 @@ class SweepComparison:
 
     Attributes:
         sweep: the name of the sweep's directory.
-        name: what people see in lists.
+        name: its name in lists.
         runs: the directories that were compared.
         names: makes names that tell the sweep's runs apart, by the names of their directories.
         note: makes the description in Markdown, of the addresses of runs by their directories.
@@ -94,10 +91,7 @@ class SweepComparison:
 
 
 class Tracker(ABC):
-    """Keeps finished runs where they can be looked at side by side.
-
-    A tracker does what it can: whatever is not abstract has nothing to do unless it is overridden.
-    """
+    """Keeps finished runs; a method that is not abstract does nothing unless it is overridden."""
 
     @abstractmethod
     def check(self) -> str:

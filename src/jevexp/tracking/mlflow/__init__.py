@@ -29,23 +29,19 @@ from jevexp.untrusted.files import open_file
 from jevexp.untrusted.locks import holder
 
 
-def make(settings: MlflowTracking, outputs: Path) -> "MlflowTracker":
-    """The tracker; nothing is imported, opened or asked yet.
-
-    Raises:
-        InputError: the login cannot be used.
-    """
-    return MlflowTracker(settings, outputs)
-
-
 class MlflowTracker(Tracker):
     """Logs run directories to one experiment of one MLflow store.
 
     A database on this machine is written in this process. Everything else is asked in a process of
-    its own, whose time and memory are bounded.
+    its own, whose time and memory are bounded. Nothing is imported, opened or asked before a call.
     """
 
     def __init__(self, settings: MlflowTracking, outputs: Path) -> None:
+        """Take the settings; `outputs` is the folder of runs, with the default database.
+
+        Raises:
+            InputError: the login cannot be used.
+        """
         self.location = StoreLocation.of(settings.uri, outputs)
         self._settings = settings
         self._outputs = outputs
@@ -53,19 +49,11 @@ class MlflowTracker(Tracker):
         self._store = kind(settings, self.location, login(settings))
 
     def check(self) -> str:
-        """Where runs would be logged; MLflow itself is not asked, since it would make a database.
-
-        Raises:
-            TrackingError: a run could not be logged.
-        """
+        """Where runs would be logged."""
         return self.location.check(self._settings.timeout_s)
 
     def check_own(self) -> None:
-        """Refuse a database that is only found beside runs and may be somebody else's.
-
-        Raises:
-            InputError: naming it, and how a person says that it is theirs.
-        """
+        """Refuse a database that is only found beside runs and may be somebody else's."""
         try:
             self.location.check_own()
         except TrackingError as error:
@@ -77,11 +65,7 @@ class MlflowTracker(Tracker):
         tasks: Sequence[Task] | None = None,
         report: RunReport = NO_REPORT,
     ) -> TrackedRun:
-        """Log a finished run from its directory; once, however often it is called.
-
-        Raises:
-            TrackingError: it could not be logged; the directory is untouched.
-        """
+        """Log a finished run from its directory; once, however often it is called."""
         with self._store.watching(), _only_logger_of(directory):
             try:
                 content = read(directory, tasks, self._settings, report)
@@ -96,20 +80,12 @@ class MlflowTracker(Tracker):
         return run
 
     def log_comparison(self, comparison: SweepComparison) -> TrackedRun:
-        """Log the comparison of a sweep as a run of its own; once, however often it is called.
-
-        Raises:
-            TrackingError: it could not be logged.
-        """
+        """Log the comparison of a sweep as a run of its own; once, however often it is called."""
         with self._store.watching(), _only_logger_of(comparison.runs[0]):
             return self._store.write_comparison(comparison)
 
     def runs(self, sweep: str | None = None) -> list[TrackedRun]:
-        """The runs of a sweep, oldest first; without one, the newest runs worth comparing.
-
-        Raises:
-            TrackingError: the store cannot be asked.
-        """
+        """The runs of a sweep, oldest first; without one, the newest runs worth comparing."""
         return self._store.find_runs(sweep)
 
     def comparisons(self, runs: Sequence[TrackedRun]) -> list[TrackedRun]:
@@ -118,7 +94,7 @@ class MlflowTracker(Tracker):
         Raises:
             TrackingError: the store cannot be asked.
         """
-        return self._store.find_comparison(runs[0]) if runs else []
+        return self._store.find_comparison(runs[0].run_id) if runs else []
 
     def select(self, where: str) -> list[TrackedRun]:
         """All runs that a filter in MLflow's language selects, oldest first.
@@ -130,10 +106,6 @@ class MlflowTracker(Tracker):
 
     def fetch(self, run_id: str, into: Path) -> RunDirectory:
         """The directory that a run was logged from, if it is here and unchanged; else a copy.
-
-        Args:
-            run_id: MLflow's own id.
-            into: a folder for what has to be downloaded.
 
         Raises:
             TrackingError: there is no such run, or its files are not those that were logged.
@@ -153,28 +125,20 @@ class MlflowTracker(Tracker):
         base: str | None = None,
         comparisons: Sequence[TrackedRun] = (),
     ) -> Links | None:
-        """Where a browser shows these runs; None for no runs.
+        """Where a browser shows runs of one experiment; None for no runs.
 
-        Args:
-            runs: of one experiment.
-            base: the address of a user interface; None means the usual one.
-            comparisons: runs that hold the comparison of a sweep.
+        `base` is the address of a user interface; None means the usual one.
         """
         if not runs:
             return None
-        start = None
-        if base is None and self.location.served:
-            base = self.location.uri
-        elif base is None:
-            base = f"http://127.0.0.1:{DEFAULT_PORT}"
-            start = self._start_command()
+        served = self.location.uri if self.location.served else None
         return make_links(
-            base,
+            base or served or f"http://127.0.0.1:{DEFAULT_PORT}",
             runs[0].experiment_id,
             [run.run_id for run in runs],
             traced=[run.run_id for run in runs if run.traced],
             comparisons=[run.run_id for run in comparisons],
-            start=start,
+            start=None if base or served else self._start_command(),
         )
 
     def _start_command(self) -> str:
@@ -205,6 +169,10 @@ def export_options(settings: MlflowTracking, outputs: str = OUTPUTS) -> list[str
     }
     words = [word for name, value in named.items() if value for word in (name, shlex.quote(value))]
     return [*folder, *words, *(["--allow-http"] if settings.allow_http else [])]
+
+
+# The name that `jevexp.tracking.make_tracker` calls.
+make = MlflowTracker
 
 
 @contextmanager

@@ -18,17 +18,19 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, fields
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from jevexp.core.json import dumps
 from jevexp.settings import MlflowTracking
 from jevexp.store import RunDirectory
-from jevexp.tracking import Change, SweepComparison, TrackedRun, TrackingError
+from jevexp.tracking import SweepComparison, TrackedRun, TrackingError
 from jevexp.tracking.mlflow.content import Content, Trace
 from jevexp.tracking.mlflow.environment import environment_for
 from jevexp.tracking.mlflow.location import StoreLocation
@@ -46,6 +48,7 @@ SECONDS_A_TRACE = 0.25
 _MOST_ANSWER_BYTES = 64 << 20
 _TICK_S = 0.1
 _LAZY = ("note", "report", "traces")
+_RUNS = TypeAdapter(list[TrackedRun])
 
 # Each gets what the process says with its question: a folder to write into, or addresses.
 Answers = Mapping[str, Callable[[Any], Any]]
@@ -69,17 +72,20 @@ class ChildStore:
 
     def write(self, content: Content) -> TrackedRun:
         """Log a run; once, however often it is called."""
-        sent = sum(_size(path) for path in (*content.files, *_files(content.raw)))
-        rows = len(content.table.get("data", ())) if content.traces else 0
+        plain = {
+            field.name: getattr(content, field.name)
+            for field in fields(content)
+            if field.name not in _LAZY
+        }
         answers: dict[str, Callable[[Any], Any]] = {"note": lambda _: content.note()}
         if (report := content.report) is not None:
             answers["report"] = lambda folder: report(Path(folder))
+        sent = [*map(Path, content.files), *(Path(content.raw).iterdir() if content.raw else ())]
+        extra_s = sum(map(_size, sent)) * SECONDS_A_BYTE
         if (traces := content.traces) is not None:
             answers["traces"] = lambda folder: _write_lines(Path(folder) / "traces", traces())
-        found = self._call(
-            "write", {"content": _plain(content)}, answers, sent * SECONDS_A_BYTE + _traced_s(rows)
-        )
-        return tracked_run(found)
+            extra_s += len(content.table["data"]) * SECONDS_A_TRACE
+        return self._runs("write", {"content": plain}, answers, extra_s)[0]
 
     def write_comparison(self, comparison: SweepComparison) -> TrackedRun:
         """Log the comparison of a sweep; once, however often it is called."""
@@ -90,19 +96,19 @@ class ChildStore:
         }
         runs = [str(directory.path.absolute()) for directory in comparison.runs]
         arguments = {"sweep": comparison.sweep, "name": comparison.name, "runs": runs}
-        return tracked_run(self._call("write_comparison", arguments, answers))
+        return self._runs("write_comparison", arguments, answers)[0]
 
     def find_runs(self, sweep: str | None) -> list[TrackedRun]:
         """The runs of a sweep, or the newest ones."""
-        return [tracked_run(run) for run in self._call("find_runs", {"sweep": sweep})]
+        return self._runs("find_runs", {"sweep": sweep})
 
-    def find_comparison(self, run: TrackedRun) -> list[TrackedRun]:
+    def find_comparison(self, run_id: str) -> list[TrackedRun]:
         """The comparison of the sweep that a run belongs to."""
-        return [tracked_run(one) for one in self._call("find_comparison", {"run": asdict(run)})]
+        return self._runs("find_comparison", {"run_id": run_id})
 
     def select(self, where: str) -> list[TrackedRun]:
         """The runs that a filter selects."""
-        return [tracked_run(run) for run in self._call("select", {"where": where})]
+        return self._runs("select", {"where": where})
 
     def fetch(self, run_id: str, into: Path) -> RunDirectory:
         """A run's directory, or a copy of what is needed of it."""
@@ -130,6 +136,9 @@ class ChildStore:
                 signal.signal(number, handler)
             self._signals.clear()
 
+    def _runs(self, *call: Any) -> list[TrackedRun]:
+        return _RUNS.validate_python(self._call(*call))
+
     def _call(
         self,
         verb: str,
@@ -141,7 +150,8 @@ class ChildStore:
             raise self._closed
         seconds = REQUESTS_WORTH * self._settings.timeout_s + extra_s
         try:
-            return self._converse(verb, arguments, answers or {}, seconds)
+            with self.watching():
+                return self._converse(verb, arguments, answers or {}, seconds)
         except _Ended as error:
             # Asking it again would cost every further run the same.
             self._closed = TrackingError(f"{self._location.uri}: {error}")
@@ -154,19 +164,18 @@ class ChildStore:
     def _converse(
         self, verb: str, arguments: Mapping[str, Any], answers: Answers, seconds: float
     ) -> Any:
-        with self.watching():
-            process = self._started()
-            process.send({"verb": verb, **arguments, "answers": sorted(answers)})
-            deadline = time.monotonic() + seconds
-            while True:
-                message = process.receive(deadline, self._signals, seconds)
-                if "result" in message:
-                    return message["result"]
-                if "error" in message:
-                    raise TrackingError(message["error"])
-                began = time.monotonic()
-                process.send({"answer": self._answer(answers, message)})
-                deadline += time.monotonic() - began
+        process = self._started()
+        process.send({"verb": verb, "arguments": arguments, "answers": sorted(answers)})
+        deadline = time.monotonic() + seconds
+        while True:
+            message = process.receive(deadline, seconds)
+            if "result" in message:
+                return message["result"]
+            if "error" in message:
+                raise TrackingError(message["error"])
+            began = time.monotonic()
+            process.send({"answer": self._answer(answers, message)})
+            deadline += time.monotonic() - began
 
     def _answer(self, answers: Answers, message: Mapping[str, Any]) -> Any:
         try:
@@ -178,12 +187,12 @@ class ChildStore:
 
     def _started(self) -> "_Process":
         if self._process is None:
-            self._process = process = _Process(self._location, self._login)
+            self._process = process = _Process(self._location, self._login, self._signals)
             weakref.finalize(self, process.end)
             settings = self._settings.model_dump(mode="json", exclude={"also"})
             outputs = self._location.lock.parent if self._location.lock else Path.cwd()
             process.send({"settings": settings, "outputs": str(outputs), "folder": process.folder})
-            process.receive(time.monotonic() + START_S, self._signals, START_S)
+            process.receive(time.monotonic() + START_S, START_S)
         return self._process
 
     def _end(self) -> None:
@@ -197,15 +206,20 @@ class _Ended(Exception):
 
 
 class _Process:
-    """The process, its pipes, and the folder that is all the home it has."""
+    """The process, its pipes, and the folder that is all the home it has.
 
-    def __init__(self, location: StoreLocation, login: Mapping[str, str]) -> None:
+    `signals` are those that have arrived; any one ends the waiting.
+    """
+
+    def __init__(
+        self, location: StoreLocation, login: Mapping[str, str], signals: list[int]
+    ) -> None:
         self.folder = tempfile.mkdtemp(prefix="jevexp-mlflow-")
-        environment = environment_for(location, login, self.folder) | {"TMPDIR": self.folder}
+        self._signals = signals
         self._process = subprocess.Popen(
             python_module("jevexp.tracking.mlflow.child_process"),
             cwd=self.folder,
-            env=environment,
+            env=environment_for(location, login, self.folder) | {"TMPDIR": self.folder},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             # What MLflow says there could hold anything.
@@ -226,27 +240,19 @@ class _Process:
         """Send a message with the next `receive`."""
         self._unsent += dumps(message).encode() + b"\n"
 
-    def receive(self, deadline: float, signals: list[int], seconds: float) -> dict[str, Any]:
-        """Wait for a message.
-
-        Args:
-            deadline: until when, on the monotonic clock.
-            signals: those that have arrived; any one ends the waiting.
-            seconds: how long that was, for the message.
+    def receive(self, deadline: float, seconds: float) -> dict[str, Any]:
+        """Wait for a message until `deadline` on the monotonic clock, `seconds` from the call.
 
         Raises:
             _Ended: none came in time; the process is gone.
         """
         while (end := self._received.find(b"\n")) < 0:
-            if signals:
-                self.end()
-                raise _Ended(f"put off, since {signal.Signals(signals[0]).name} arrived")
+            if self._signals:
+                raise self._ended(f"put off, since {signal.Signals(self._signals[0]).name} arrived")
             if time.monotonic() >= deadline:
-                self.end()
-                raise _Ended(f"not done within {seconds:.3g} s")
+                raise self._ended(f"not done within {seconds:.3g} s")
             if len(self._received) > _MOST_ANSWER_BYTES:
-                self.end()
-                raise _Ended("has more to say than can be taken")
+                raise self._ended("has more to say than can be taken")
             self._step()
         line = bytes(self._received[:end])
         del self._received[: end + 1]
@@ -268,9 +274,12 @@ class _Process:
         if self._stdout in ready:
             data = os.read(self._stdout.fileno(), 1 << 16)
             if not data:
-                status = self.end()
-                raise _Ended(f"MLflow's own process ended with status {status}")
+                raise _Ended(f"MLflow's own process ended with status {self.end()}")
             self._received += data
+
+    def _ended(self, reason: str) -> _Ended:
+        self.end()
+        return _Ended(reason)
 
     def end(self) -> int:
         """End the process at once, and remove its folder; its exit status."""
@@ -285,33 +294,11 @@ class _Process:
         return status
 
 
-def _plain(content: Content) -> dict[str, Any]:
-    values = {field.name: getattr(content, field.name) for field in fields(content)}
-    return {name: value for name, value in values.items() if name not in _LAZY} | {
-        "dataset": asdict(content.dataset),
-        "files": [str(path.absolute()) for path in content.files],
-        "raw": content.raw and str(content.raw.absolute()),
-    }
-
-
-def tracked_run(found: Mapping[str, Any]) -> TrackedRun:
-    """A run as the process told it."""
-    return TrackedRun(**(dict(found) | {"change": Change(found["change"])}))
-
-
-def _files(folder: Path | None) -> Iterable[Path]:
-    return folder.iterdir() if folder is not None else ()
-
-
 def _size(path: Path) -> int:
     try:
         return path.lstat().st_size
     except OSError:
         return 0
-
-
-def _traced_s(count: int) -> float:
-    return count * SECONDS_A_TRACE
 
 
 def _write_lines(path: Path, traces: Iterator[Trace]) -> str:

@@ -9,7 +9,7 @@ import queue
 import shutil
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,7 @@ from jevexp.core.json import dumps
 from jevexp.settings import MlflowTracking
 from jevexp.store import RunDirectory
 from jevexp.tracking import SweepComparison, TrackingError
-from jevexp.tracking.mlflow.child import tracked_run
-from jevexp.tracking.mlflow.content import Content, DatasetInput, Trace
+from jevexp.tracking.mlflow.content import Content, Trace
 from jevexp.tracking.mlflow.environment import PASSWORD, TOKEN, USERNAME, mlflow_environment
 from jevexp.tracking.mlflow.location import StoreLocation
 from jevexp.tracking.mlflow.store import MlflowStore
@@ -38,22 +37,16 @@ class _Parent:
         self._out = os.dup(1)
         os.dup2(2, 1)
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        self._folder: str | None = None
+        self.folder: str | None = None
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
         for line in sys.stdin.buffer:
             self._lines.put(line)
         # Nobody is there any more who could want the rest, or tidy up.
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
         os._exit(0)
-
-    def start(self) -> dict[str, Any]:
-        """The first message, which says what is asked, and whose folder this is."""
-        message = self.receive()
-        self._folder = message["folder"]
-        return message
 
     def receive(self) -> dict[str, Any]:
         """Wait for the next message."""
@@ -65,7 +58,7 @@ class _Parent:
         while data:
             data = data[os.write(self._out, data) :]
 
-    def ask(self, name: str, argument: Any) -> Any:
+    def ask(self, name: str, argument: Any = None) -> Any:
         self.send({"ask": name, "argument": argument})
         return self.receive()["answer"]
 
@@ -73,7 +66,8 @@ class _Parent:
 def main() -> None:
     """Do what standard input asks for, until it ends."""
     parent = _Parent()
-    start = parent.start()
+    start = parent.receive()
+    parent.folder = start["folder"]
     settings = MlflowTracking.of(start["settings"])
     location = StoreLocation.of(settings.uri, Path(start["outputs"]))
     login = {name: os.environ[name] for name in (TOKEN, USERNAME, PASSWORD) if name in os.environ}
@@ -90,50 +84,41 @@ def main() -> None:
             parent.send({"error": str(error)})
 
 
-def _perform(store: MlflowStore, request: dict[str, Any], parent: _Parent) -> Any:
+def _perform(store: MlflowStore, request: Mapping[str, Any], parent: _Parent) -> Any:
+    arguments = request["arguments"]
     match request["verb"]:
-        case "write":
-            return asdict(store.write(_content(request, parent)))
-        case "write_comparison":
-            return asdict(store.write_comparison(_comparison(request, parent)))
-        case "find_runs":
-            return [asdict(run) for run in store.find_runs(request["sweep"])]
-        case "find_comparison":
-            run = tracked_run(request["run"])
-            return [asdict(found) for found in store.find_comparison(run)]
-        case "select":
-            return [asdict(run) for run in store.select(request["where"])]
         case "fetch":
-            return str(store.fetch(request["run_id"], Path(request["into"])).path)
+            return str(store.fetch(arguments["run_id"], Path(arguments["into"])).path)
+        case "write":
+            content = _content(arguments["content"], request["answers"], parent)
+            runs = [store.write(content)]
+        case "write_comparison":
+            runs = [store.write_comparison(_comparison(arguments, parent))]
+        case verb:
+            runs = getattr(store, verb)(**arguments)
+    return [asdict(run) for run in runs]
 
 
-def _content(request: dict[str, Any], parent: _Parent) -> Content:
-    plain, answers = request["content"], request["answers"]
+def _content(plain: Mapping[str, Any], answers: Container[str], parent: _Parent) -> Content:
+    def traces() -> Iterator[Trace]:
+        with Path(parent.ask("traces", str(Path.cwd()))).open(encoding="utf-8") as file:
+            for line in file:
+                yield Trace(**json.loads(line))
+
     return Content(
-        **plain
-        | {
-            "dataset": DatasetInput(**plain["dataset"]),
-            "files": tuple(map(Path, plain["files"])),
-            "raw": Path(plain["raw"]) if plain["raw"] else None,
-        },
-        note=lambda: str(parent.ask("note", None)),
+        **plain,
+        note=lambda: str(parent.ask("note")),
         report=(lambda folder: parent.ask("report", str(folder))) if "report" in answers else None,
-        traces=(lambda: _traces(parent)) if "traces" in answers else None,
+        traces=traces if "traces" in answers else None,
     )
 
 
-def _traces(parent: _Parent) -> Iterator[Trace]:
-    with Path(parent.ask("traces", str(Path.cwd()))).open(encoding="utf-8") as file:
-        for line in file:
-            yield Trace(**json.loads(line))
-
-
-def _comparison(request: dict[str, Any], parent: _Parent) -> SweepComparison:
+def _comparison(arguments: Mapping[str, Any], parent: _Parent) -> SweepComparison:
     return SweepComparison(
-        sweep=request["sweep"],
-        name=request["name"],
-        runs=[RunDirectory(Path(path)) for path in request["runs"]],
-        names=lambda: dict(parent.ask("names", None)),
+        sweep=arguments["sweep"],
+        name=arguments["name"],
+        runs=[RunDirectory(Path(path)) for path in arguments["runs"]],
+        names=lambda: dict(parent.ask("names")),
         note=lambda addresses: str(parent.ask("note", addresses)),
         report=lambda folder: parent.ask("report", str(folder)),
     )

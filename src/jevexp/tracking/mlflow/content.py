@@ -35,29 +35,16 @@ STATUS = {
 
 
 @dataclass(frozen=True, slots=True)
-class DatasetInput:
-    """The tasks as an input of the run; `source` and `profile` are JSON."""
-
-    name: str
-    digest: str
-    source_type: str
-    source: str
-    profile: str
-
-
-@dataclass(frozen=True, slots=True)
 class Trace:
     """One answered task.
 
     Attributes:
         task_id: the task's id, and the trace's name.
-        family: the task's family.
-        inputs: what was asked, the same for every run: the evaluation view pairs by it. The right
-            answer is no part of it.
+        inputs: what was asked, the same for every run, since MLflow's evaluation view pairs by it;
+            without the right answer.
         outputs: the prediction and the distribution, or what went wrong.
         ok: whether a valid answer came back.
-        start_ns: when it was asked, in nanoseconds since the epoch.
-        end_ns: when the answer was there.
+        start_ns: when it was asked, in nanoseconds since the epoch; `end_ns`: when it was answered.
         expected: the right answer; None where none is known.
         assessments: what the answer is worth, by name.
     """
@@ -79,7 +66,15 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """One run for MLflow. Times are in milliseconds since the epoch."""
+    """One run for MLflow. Times are in milliseconds since the epoch.
+
+    Attributes:
+        dataset: MLflow's fields of the tasks as an input of the run; `source` and `profile` are
+            JSON.
+        files: absolute paths of files that are logged as they are.
+        raw: the absolute path of the folder with the raw evidence; None to leave it out.
+        note, report, traces: computed only when they are needed.
+    """
 
     name: str
     directory: str
@@ -91,11 +86,11 @@ class Content:
     metrics: dict[str, float]
     tags: dict[str, str]
     note: Callable[[], str]
-    dataset: DatasetInput
+    dataset: dict[str, str]
     config: dict[str, Any]
     table: dict[str, Any]
-    files: tuple[Path, ...]
-    raw: Path | None
+    files: Sequence[str]
+    raw: str | None
     report: WriteFiles | None
     traces: Callable[[], Iterator[Trace]] | None
     evidence_sha256: str
@@ -118,13 +113,21 @@ def read(
     _refuse_links(directory.path)
     manifest = directory.read_manifest()
     summary = directory.read_summary()
+    path, raw = directory.path.absolute(), directory.raw.absolute()
+    with_traces = settings.traces and tasks is not None
+    start_ms = _milliseconds(manifest.started)
+    if manifest.finished is not None:
+        end_ms = _milliseconds(manifest.finished)
+    else:
+        # It never said so: when it was last heard of.
+        end_ms = max([start_ms, *(int(record.ts * 1000) for record in directory.records())])
     return Content(
         name=manifest.title,
         directory=manifest.run,
         sweep=manifest.sweep,
         status=STATUS[manifest.status],
-        start_ms=_milliseconds(manifest.started),
-        end_ms=_end(manifest, directory.records()),
+        start_ms=start_ms,
+        end_ms=end_ms,
         params=params(manifest.config.resolved),
         metrics=metrics(manifest, summary),
         tags=tags(manifest) | {PATH: str(directory.path.resolve())},
@@ -132,10 +135,10 @@ def read(
         dataset=dataset_input(manifest),
         config=_redacted(manifest.config.resolved),
         table=per_task(directory.records(), tasks),
-        files=tuple(path for name in FILES if (path := directory.path / name).is_file()),
-        raw=directory.raw if settings.raw_evidence and directory.raw.is_dir() else None,
+        files=[str(path / name) for name in FILES if (path / name).is_file()],
+        raw=str(raw) if settings.raw_evidence and raw.is_dir() else None,
         report=report.write if settings.report else None,
-        traces=_traces(directory, tasks) if settings.traces and tasks is not None else None,
+        traces=(lambda: traces(directory.records(), tasks or ())) if with_traces else None,
         evidence_sha256=evidence_sha256(directory),
     )
 
@@ -149,28 +152,17 @@ def _redacted(value: Any) -> Any:
     return redacted(value) if isinstance(value, str) else value
 
 
-def _traces(directory: RunDirectory, tasks: Sequence[Task]) -> Callable[[], Iterator[Trace]]:
-    return lambda: traces(directory.records(), tasks)
-
-
-def dataset_input(manifest: Manifest) -> DatasetInput:
+def dataset_input(manifest: Manifest) -> dict[str, str]:
     """The tasks of a run as MLflow shows them: name, pin, and the start of their hash."""
     dataset = manifest.dataset
     commit = dataset.pin.commit
-    return DatasetInput(
-        name=f"{dataset.name}@{commit[:7]}" if commit else dataset.name,
-        digest=dataset.dataset_hash[:DIGEST_LENGTH],
-        source_type=dataset.pin.source or "unknown",
-        source=dumps(dataset.pin.model_dump(mode="json") | {"files": dataset.files}),
-        profile=dumps({"num_rows": dataset.n_tasks}),
-    )
-
-
-def _end(manifest: Manifest, records: Iterable[Record]) -> int:
-    """When the run ended; for one that never said so, when it was last heard of."""
-    if manifest.finished is not None:
-        return _milliseconds(manifest.finished)
-    return max([_milliseconds(manifest.started), *(int(one.ts * 1000) for one in records)])
+    return {
+        "name": f"{dataset.name}@{commit[:7]}" if commit else dataset.name,
+        "digest": dataset.dataset_hash[:DIGEST_LENGTH],
+        "source_type": dataset.pin.source or "unknown",
+        "source": dumps(dataset.pin.model_dump(mode="json") | {"files": dataset.files}),
+        "profile": dumps({"num_rows": dataset.n_tasks}),
+    }
 
 
 def _milliseconds(time: str) -> int:
@@ -224,14 +216,16 @@ def per_task(records: Iterable[Record], tasks: Sequence[Task] | None) -> dict[st
     for every record, and the right answer is known only where the model gave it. Probabilities and
     seconds are rounded to four digits; results.jsonl has them all.
     """
-    rows = (
-        (_row(record, None) for record in records)
-        if tasks is None
-        else (
-            _row(record, task) if record else _gap(task)
+    if tasks is None:
+        rows = [_row(record, None) for record in records]
+    else:
+        rows = [
+            _row(record, task)
+            if record
+            else {"task_id": task.id, "family": task.family, "outcome": "not attempted"}
+            | {"expected": task.gold}
             for task, record in pair_with_records(tasks, records)
-        )
-    )
+        ]
     return {
         "columns": list(COLUMNS),
         "data": [[row.get(name) for name in COLUMNS] for row in rows],
@@ -245,18 +239,13 @@ def pair_with_records(
     rest = iter(records)
     waiting: dict[str, Record] = {}
     for task in tasks:
-        found = waiting.pop(task.id, None)
-        while found is None and (record := next(rest, None)) is not None:
-            if record.task_id == task.id:
-                found = record
-            else:
-                waiting[record.task_id] = record
-        yield task, found
+        while task.id not in waiting and (record := next(rest, None)) is not None:
+            waiting[record.task_id] = record
+        yield task, waiting.pop(task.id, None)
 
 
 def _row(record: Record, task: Task | None) -> dict[str, Any]:
-    gold = record.predicted if record.correct else None
-    expected = task.gold if task else gold
+    expected = task.gold if task else record.predicted if record.correct else None
     return {
         "task_id": record.task_id,
         "family": record.family,
@@ -267,15 +256,6 @@ def _row(record: Record, task: Task | None) -> dict[str, Any]:
         "p_predicted": _probability(record, record.predicted),
         "latency_s": round(record.latency_s, 4),
         "error": record.error or record.schema_error,
-    }
-
-
-def _gap(task: Task) -> dict[str, Any]:
-    return {
-        "task_id": task.id,
-        "family": task.family,
-        "outcome": "not attempted",
-        "expected": task.gold,
     }
 
 
@@ -296,43 +276,34 @@ def _probability(record: Record, label: str | None) -> float | None:
 
 
 def traces(records: Iterable[Record], tasks: Iterable[Task]) -> Iterator[Trace]:
-    """The traces of a run's records, in their order."""
+    """The traces of a run's records, in the order of the tasks."""
     for task, record in pair_with_records(tasks, records):
-        if record is not None:
-            yield _trace(record, task)
-
-
-def _trace(record: Record, task: Task) -> Trace:
-    # A record is stamped when its answer is there.
-    end_ns = round(record.ts * 1e9)
-    return Trace(
-        task_id=task.id,
-        family=task.family,
-        # The id comes first: MLflow pairs by the start of what it shows, and states are long.
-        inputs={
-            "task_id": task.id,
-            "question": task.question.model_dump(mode="json", exclude_unset=True),
-            "state": task.state,
-        },
-        outputs=_outputs(record),
-        ok=record.ok and record.valid,
-        start_ns=end_ns - round(record.latency_s * 1e9),
-        end_ns=end_ns,
-        expected=task.gold,
-        assessments=_assessments(record, task),
-    )
-
-
-def _outputs(record: Record) -> dict[str, Any]:
-    if record.ok and record.valid:
-        return {"predicted": record.predicted, "probs": record.probs}
-    return {"error": record.error or record.schema_error, "probs": record.probs_as_returned}
-
-
-def _assessments(record: Record, task: Task) -> dict[str, bool | float | str]:
-    found: dict[str, bool | float | str] = {"outcome": outcome(record, task)}
-    if record.correct is not None and task.scorable:
-        found["correct"] = record.correct
-    if task.gold is not None and (p := (record.probs or {}).get(task.gold)) is not None:
-        found["p_expected"] = round(p, 4)
-    return found
+        if record is None:
+            continue
+        ok = record.ok and record.valid
+        error = record.error or record.schema_error
+        assessments: dict[str, bool | float | str] = {"outcome": outcome(record, task)}
+        if record.correct is not None and task.scorable:
+            assessments["correct"] = record.correct
+        if (p_expected := _probability(record, task.gold)) is not None:
+            assessments["p_expected"] = p_expected
+        # A record is stamped when its answer is there.
+        end_ns = round(record.ts * 1e9)
+        yield Trace(
+            task_id=task.id,
+            family=task.family,
+            # The id comes first: MLflow pairs by the start of what it shows, and states are long.
+            inputs={
+                "task_id": task.id,
+                "question": task.question.model_dump(mode="json", exclude_unset=True),
+                "state": task.state,
+            },
+            outputs={"predicted": record.predicted, "probs": record.probs}
+            if ok
+            else {"error": error, "probs": record.probs_as_returned},
+            ok=ok,
+            start_ns=end_ns - round(record.latency_s * 1e9),
+            end_ns=end_ns,
+            expected=task.gold,
+            assessments=assessments,
+        )

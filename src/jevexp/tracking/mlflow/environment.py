@@ -50,15 +50,14 @@ ENVIRONMENT = {
 
 @contextmanager
 def mlflow_environment(timeout_s: float) -> Iterator[None]:
-    """Import and use MLflow in here, and only in here.
+    """Import and use MLflow in here, and only in here: silent, and with limits to its requests.
 
-    MLflow takes its limits from the environment: without them an unreachable server holds things up
-    for four minutes. The environment is put back afterwards, so that no child inherits it.
+    The environment is put back afterwards, so that no child inherits it.
     """
     # Whole seconds; 0 would mean no limit.
     wanted = ENVIRONMENT | {TIMEOUT: str(math.ceil(timeout_s))}
     before = {name: os.environ.get(name) for name in wanted}
-    _set(wanted)
+    os.environ |= wanted
     disabled = logging.root.manager.disable
     # MLflow, Alembic and SQLAlchemy tell the terminal about tables and retries.
     logging.disable(logging.CRITICAL)
@@ -68,7 +67,10 @@ def mlflow_environment(timeout_s: float) -> Iterator[None]:
             yield
     finally:
         logging.disable(disabled)
-        _set(before)
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
 
 
 def environment_for(location: StoreLocation, login: Mapping[str, str], home: str) -> dict[str, str]:
@@ -87,8 +89,9 @@ def environment_for(location: StoreLocation, login: Mapping[str, str], home: str
         # The process works in another folder.
         parts = path.split(os.pathsep)
         kept["PYTHONPATH"] = os.pathsep.join(str(Path(part).absolute()) for part in parts)
-    if not location.reads_home:
-        # Packages that are installed for this user are found all the same.
+    if location.served or not location.apart:
+        # Other databases read a login there, as `~/.pgpass`. Packages that are installed for this
+        # user are found all the same.
         kept |= {"HOME": home, "PYTHONUSERBASE": site.getuserbase()}
     return {**kept, **ENVIRONMENT, **login}
 
@@ -103,14 +106,6 @@ def _is_kept(name: str, location: StoreLocation) -> bool:
         return name in _CERTIFICATES
     prefix = next((_OWN[kind] for kind in _OWN if location.uri.startswith(kind)), None)
     return name == "HOME" or (prefix is not None and name.startswith(prefix))
-
-
-def _set(variables: Mapping[str, str | None]) -> None:
-    for name, value in variables.items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
 
 
 # Where MLflow looks for them.
@@ -131,25 +126,20 @@ def login(settings: MlflowTracking) -> dict[str, str]:
     """
     if not (settings.uri or "").startswith(("http://", "https://")):
         return {}
-    if settings.token_env is None and settings.username_env is None:
-        return _of_environment(settings)
-    values = {
-        TOKEN: read_secret(settings.token_env, "tracking.token_env"),
-        USERNAME: read_secret(settings.username_env, "tracking.username_env"),
-        PASSWORD: read_secret(settings.password_env, "tracking.password_env"),
-    }
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _of_environment(settings: MlflowTracking) -> dict[str, str]:
-    values = {name: os.environ.get(name) for name in (TOKEN, USERNAME, PASSWORD)}
-    found = {name: value for name, value in values.items() if value}
-    if secret := next((name for name in (TOKEN, PASSWORD) if name in found), None):
-        try:
-            settings.check_login(secret)
-        except ValueError as error:
-            raise InputError(f"tracking.{error}; or unset {secret}") from error
-    return found
+    if settings.token_env or settings.username_env:
+        values = {
+            TOKEN: read_secret(settings.token_env, "tracking.token_env"),
+            USERNAME: read_secret(settings.username_env, "tracking.username_env"),
+            PASSWORD: read_secret(settings.password_env, "tracking.password_env"),
+        }
+    else:
+        values = {name: os.environ.get(name) for name in (TOKEN, USERNAME, PASSWORD)}
+        if secret := next((name for name in (TOKEN, PASSWORD) if values[name]), None):
+            try:
+                settings.check_login(secret)
+            except ValueError as error:
+                raise InputError(f"tracking.{error}; or unset {secret}") from error
+    return {name: value for name, value in values.items() if value}
 
 
 def secrets(variables: Mapping[str, str]) -> list[str]:
@@ -182,9 +172,7 @@ class UserInterface:
             TrackingError: the child ended, or did not answer in time.
         """
         deadline = time.monotonic() + START_TIMEOUT_S
-        while True:
-            if self.process.poll() is not None:
-                raise TrackingError(self._ending())
+        while self.process.poll() is None:
             try:
                 ask_health(self.address, timeout_s=1)
             except TrackingError:
@@ -193,20 +181,18 @@ class UserInterface:
                 time.sleep(0.1)
             else:
                 return
+        self.wait_until_over()
 
     def wait_until_over(self) -> NoReturn:
-        """Wait until somebody interrupts us; for the child to end is an error.
+        """Wait until somebody interrupts us.
 
         Raises:
             TrackingError: the child ended by itself.
         """
-        self.process.wait()
-        raise TrackingError(self._ending())
-
-    def _ending(self) -> str:
+        status = self.process.wait()
         self.output.seek(0)
-        said = self.output.read().decode(errors="relocation").strip().splitlines() or [""]
-        return f"mlflow ui ended with status {self.process.returncode}: {said[-1]}"
+        lines = self.output.read().decode(errors="replace").strip().splitlines() or [""]
+        raise TrackingError(f"mlflow ui ended with status {status}: {lines[-1]}")
 
 
 @contextmanager
@@ -227,25 +213,19 @@ def user_interface(location: StoreLocation, port: int) -> Iterator[UserInterface
         try:
             yield UserInterface(f"http://{HOST}:{port}", process, output)
         finally:
-            _end(process)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
+            try:
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(STOP_TIMEOUT_S)
+            finally:
+                # Its worker outlives it now and then.
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
 
 
 def _command(location: StoreLocation, port: int) -> list[str]:
-    command = [*python_module("mlflow"), "ui", "--backend-store-uri", location.uri]
-    if location.artifacts:
-        command += ["--artifacts-destination", location.artifacts]
+    artifacts = ["--artifacts-destination", location.artifacts] if location.artifacts else []
+    command = [*python_module("mlflow"), "ui", "--backend-store-uri", location.uri, *artifacts]
     return [*command, "--host", HOST, "--port", str(port), "--workers", "1"]
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGTERM)
-    try:
-        process.wait(STOP_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        pass
-    finally:
-        # Its worker outlives it now and then.
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()

@@ -1,4 +1,4 @@
-"""What a run is found and told apart by in MLflow: parameters, metrics, tags, and their names."""
+"""What MLflow shows of a run: parameters, metrics, tags, their names, and a description."""
 
 import hashlib
 import re
@@ -8,7 +8,7 @@ from typing import Any
 
 from jevexp.core.identity import Source
 from jevexp.core.json import dumps
-from jevexp.core.record import GroupSummary, Summary
+from jevexp.core.record import Summary
 from jevexp.store import Manifest, RunDirectory, RunStatus
 from jevexp.tracking import Intervals
 from jevexp.untrusted.addresses import redacted
@@ -49,24 +49,17 @@ FAMILY = ("accuracy", "brier_mean")
 
 def metrics(manifest: Manifest, summary: Summary | None) -> dict[str, float]:
     """Metrics by name; what stands before the last slash becomes a section of charts."""
-    found: dict[str, float | None] = {}
+    values: dict[str, float | None] = {}
     if summary is not None:
-        found |= {name: summary.number(name) for name in HEADLINE}
-        found |= {f"latency/{name}": summary.number(name) for name in ("p50_s", "p95_s")}
-        found |= _families(summary.per_family)
+        values |= {name: summary.number(name) for name in HEADLINE}
+        values |= {f"latency/{name}": summary.number(name) for name in ("p50_s", "p95_s")}
+        names = safe_names(summary.per_family)
+        for family, group in summary.per_family.items():
+            values |= {f"family/{names[family]}/{name}": group.number(name) for name in FAMILY}
     if manifest.status is not RunStatus.RUNNING:
         # Until a run has ended, its manifest says 0 and means: not known yet.
-        found["charged_usd"] = manifest.ledger.charged_by_run_usd
-    return {name: float(value) for name, value in found.items() if value is not None}
-
-
-def _families(per_family: dict[str, GroupSummary]) -> dict[str, float | None]:
-    names = safe_names(per_family)
-    return {
-        f"family/{names[family]}/{name}": group.number(name)
-        for family, group in per_family.items()
-        for name in FAMILY
-    }
+        values["charged_usd"] = manifest.ledger.charged_by_run_usd
+    return {name: float(value) for name, value in values.items() if value is not None}
 
 
 # MLflow's limit is 250 for a whole name.
@@ -79,20 +72,18 @@ def safe_names(names: Iterable[str]) -> dict[str, str]:
     A slash is replaced too: it would put one part of a chart's section into another.
     """
     safe = {name: _safe(name) for name in names}
-    taken = Counter(safe.values())
+    counts = Counter(safe.values())
     return {
-        name: made if taken[made] == 1 or made == name else f"{made}_{_digest(name)}"
-        for name, made in safe.items()
+        name: text
+        if counts[text] == 1 or text == name
+        else f"{text}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+        for name, text in safe.items()
     }
 
 
 def _safe(name: str) -> str:
-    made = re.sub(r"[^\w.\- :]", "_", name)[:LONGEST_NAME]
-    return made if made.strip(". ") else "_" * max(len(made), 1)
-
-
-def _digest(name: str) -> str:
-    return hashlib.sha256(name.encode()).hexdigest()[:8]
+    safe = re.sub(r"[^\w.\- :]", "_", name)[:LONGEST_NAME]
+    return safe if safe.strip(". ") else "_" * max(len(safe), 1)
 
 
 KIND = "jev.kind"
@@ -118,7 +109,7 @@ def tags(manifest: Manifest) -> dict[str, str]:
     `jev.identity` says which. The quantization is the declared label, the ftype the observed one.
     """
     declared = manifest.model.declared
-    found = {
+    values = {
         KIND: "run",
         RUN: manifest.run,
         SWEEP: manifest.sweep,
@@ -142,102 +133,82 @@ def tags(manifest: Manifest) -> dict[str, str]:
         "mlflow.source.type": "LOCAL",
         "mlflow.source.git.commit": manifest.software.git_commit,
     }
-    return {name: redacted(str(value)) for name, value in found.items() if value is not None}
+    return {name: redacted(str(value)) for name, value in values.items() if value is not None}
 
 
 def observed(manifest: Manifest, field: str) -> str | None:
     """What the strongest source says about a field of the model; null where all only guess."""
     report = manifest.identity.fields.get(field) if manifest.identity else None
-    certain = [
-        observed.value
-        for observed in (report.observed if report else ())
-        if observed.source is not Source.SERVER_GUESS
-    ]
-    return str(certain[0]) if certain else None
+    for observation in report.observed if report else ():
+        if observation.source is not Source.SERVER_GUESS:
+            return str(observation.value)
+    return None
 
 
 def note(
-    directory: RunDirectory,
-    manifest: Manifest,
-    summary: Summary | None,
-    intervals: Intervals,
+    directory: RunDirectory, manifest: Manifest, summary: Summary | None, intervals: Intervals
 ) -> str:
-    """The text that MLflow shows above everything else of a run."""
-    rows = [*_numbers(manifest, summary, intervals), *_identity(manifest)]
-    table = "\n".join(f"| {name} | {value} |" for name, value in rows if value is not None)
-    parts = [f"| | |\n|---|---|\n{table}", *_findings(manifest)]
-    return "\n\n".join([*parts, f"Evidence: {code(str(directory.path.resolve()))}"]) + "\n"
+    """The text that MLflow shows above everything else of a run, in Markdown."""
+    reason = manifest.stop_reason or manifest.error
+    counts = manifest.counts
+    rows = [
+        ("Status", manifest.status + (f", {plain(reason)}" if reason else "")),
+        ("Tasks", f"{counts.requested}, attempted {counts.attempted}, valid {counts.valid}"),
+        *(_numbers(manifest, summary, intervals) if summary else ()),
+        *_identity(manifest),
+    ]
+    parts = ["| | |\n|---|---|\n" + "\n".join(f"| {name} | {value} |" for name, value in rows)]
+    if report := manifest.identity:
+        odd = [f"contradicted: {code(name)}" for name in report.contradictions]
+        odd += [f"{plain(finding.level)}: {plain(finding.message)}" for finding in report.findings]
+        if odd:
+            parts.append("\n".join(f"- {line}" for line in odd))
+    parts.append(f"Evidence: {code(str(directory.path.resolve()))}\n")
+    return "\n\n".join(parts)
 
 
 def _numbers(
-    manifest: Manifest, summary: Summary | None, intervals: Intervals
-) -> Iterator[tuple[str, str | None]]:
-    def with_interval(text: str, name: str, digits: int) -> str:
-        if (found := intervals.get(name)) is None:
-            return text
-        low, high = found
-        return f"{text}, 95 % interval {low:.{digits}f} to {high:.{digits}f}"
-
-    yield "Status", manifest.status + (f", {plain(why)}" if (why := _reason(manifest)) else "")
-    counts = manifest.counts
-    yield "Tasks", f"{counts.requested}, attempted {counts.attempted}, valid {counts.valid}"
-    if summary is None:
-        return
-    if summary.accuracy is not None:
-        right = f"{summary.n_correct} of {summary.n_scorable}"
-        yield "Accuracy", with_interval(f"**{summary.accuracy:.3f}** ({right})", "accuracy", 3)
-    if summary.brier_mean is not None:
-        yield "Brier", with_interval(f"{summary.brier_mean:.4f}", "brier_mean", 4)
-    if summary.ece:
-        yield "ECE", with_interval(f"{summary.ece.ece:.4f}", "ece", 4)
-    if summary.ordinal_mae is not None:
-        yield "Ordinal MAE", with_interval(f"{summary.ordinal_mae:.3f}", "ordinal_mae", 3)
-    if summary.latency.p50_s is not None:
-        yield "Latency, median", with_interval(f"{summary.latency.p50_s:.3f} s", "p50_s", 3)
-        yield "Latency, p95", f"{summary.latency.p95_s:.3f} s{_load(manifest)}"
+    manifest: Manifest, summary: Summary, intervals: Intervals
+) -> Iterator[tuple[str, str]]:
+    several = manifest.concurrency > 1
+    load = f", with {manifest.concurrency} requests at once" if several else ""
+    right = f"({summary.n_correct} of {summary.n_scorable})"
+    for title, name, digits, shape in (
+        ("Accuracy", "accuracy", 3, f"**{{}}** {right}"),
+        ("Brier", "brier_mean", 4, "{}"),
+        ("ECE", "ece", 4, "{}"),
+        ("Ordinal MAE", "ordinal_mae", 3, "{}"),
+        ("Latency, median", "p50_s", 3, "{} s"),
+        ("Latency, p95", "p95_s", 3, f"{{}} s{load}"),
+    ):
+        if (value := summary.number(name)) is None:
+            continue
+        text = shape.format(f"{value:.{digits}f}")
+        if name in intervals:
+            low, high = intervals[name]
+            text += f", 95 % interval {low:.{digits}f} to {high:.{digits}f}"
+        yield title, text
 
 
-def _identity(manifest: Manifest) -> Iterator[tuple[str, str | None]]:
-    dataset = manifest.dataset
+def _identity(manifest: Manifest) -> Iterator[tuple[str, str]]:
+    dataset, declared = manifest.dataset, manifest.model.declared
     commit = dataset.pin.commit
     yield "Dataset", plain(f"{dataset.name}{f' @ {commit[:12]}' if commit else ''}")
     yield "Dataset hash", code(dataset.dataset_hash)
     yield "Model", code(manifest.model.requested)
     if unexpected := manifest.model.strangers:
         yield "Model, answered", f"**{', '.join(map(code, unexpected))}**"
-    label = manifest.model.declared.quantization.label
-    yield "Quantization, declared", plain(label) if label else None
-    if ftype := observed(manifest, "quantization.ftype"):
-        yield "Quantization, observed", plain(ftype)
-    sha256 = manifest.model.declared.weights.sha256
-    yield "Weights, declared", code(sha256) if sha256 else None
-    if found := observed(manifest, "weights.sha256"):
-        yield "Weights, observed", code(found)
+    for name, show, claim, field in (
+        ("Quantization", plain, declared.quantization.label, "quantization.ftype"),
+        ("Weights", code, declared.weights.sha256, "weights.sha256"),
+    ):
+        if claim:
+            yield f"{name}, declared", show(claim)
+        if value := observed(manifest, field):
+            yield f"{name}, observed", show(value)
     if manifest.identity:
         yield "Identity", f"**{plain(manifest.identity.status.words)}**"
     yield "Backend", plain(manifest.backend.name)
-
-
-def _findings(manifest: Manifest) -> Iterator[str]:
-    """What is odd about the identity: contradicted fields, and findings such as a telling alias."""
-    if manifest.identity is None:
-        return
-    lines = [f"- contradicted: {code(name)}" for name in manifest.identity.contradictions]
-    lines += [
-        f"- {plain(finding.level)}: {plain(finding.message)}"
-        for finding in manifest.identity.findings
-    ]
-    if lines:
-        yield "\n".join(lines)
-
-
-def _reason(manifest: Manifest) -> str | None:
-    return manifest.stop_reason or manifest.error
-
-
-def _load(manifest: Manifest) -> str:
-    several = manifest.concurrency > 1
-    return f", with {manifest.concurrency} requests at once" if several else ""
 
 
 # Everything that Markdown or HTML gives a meaning, also at a line's beginning. Without

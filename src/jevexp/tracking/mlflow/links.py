@@ -8,7 +8,6 @@ from urllib.parse import quote
 DEFAULT_PORT = 5000
 # The user interface for runs and metrics; MLflow starts with the one for chats.
 CLASSIC = "workflowType=machine_learning"
-REPORT = "/artifacts/report.html"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,45 +68,39 @@ def make_links(
         comparisons: the ids of runs that hold the comparison of a sweep.
         start: the command that starts the user interface there, if it must be started.
     """
-    root = f"{base.rstrip('/')}/#"
-    experiment = f"{root}/experiments/{experiment_id}/runs"
-    several = len(run_ids) > 1
-    views = f"{experiment}?{CLASSIC}{_only(run_ids) if several else ''}&compareRunsMode"
-    # This page finds the runs only where they come first.
-    compared = f"runs={_quoted(run_ids)}&experiments={_quoted([experiment_id])}&{CLASSIC}"
+    root = base.rstrip("/")
+    experiment = f"{root}/#/experiments/{experiment_id}"
+    views = f"{experiment}/runs?{CLASSIC}"
+    compare = None
+    if len(run_ids) > 1:
+        ids = ",".join(f"'{run_id}'" for run_id in run_ids)
+        views += f"&searchFilter={quote(f'attributes.run_id IN ({ids})')}"
+        # This page finds the runs only where they come first.
+        chosen = f"runs={_json(run_ids)}&experiments={_json([experiment_id])}"
+        compare = f"{root}/#/compare-runs?{chosen}&{CLASSIC}"
+    traces = None
+    if traced:
+        # The last run, and the first one beside it.
+        beside = f"&compareToRunUuid={traced[0]}" if len(traced) > 1 else ""
+        traces = f"{experiment}/evaluation-runs?selectedRunUuid={traced[-1]}{beside}"
     return Links(
         start=start,
-        run_list=f"{experiment}?{CLASSIC}",
-        charts=f"{views}=CHART",
-        tables=f"{views}=ARTIFACT",
-        compare=f"{root}/compare-runs?{compared}" if several else None,
-        traces=f"{root}/experiments/{experiment_id}/evaluation-runs{_sides(traced)}"
-        if traced
-        else None,
-        comparisons=tuple(f"{root}{_run(experiment_id, run_id, REPORT)}" for run_id in comparisons),
-        runs=tuple(f"{root}{_run(experiment_id, run_id)}" for run_id in run_ids),
+        run_list=f"{experiment}/runs?{CLASSIC}",
+        charts=f"{views}&compareRunsMode=CHART",
+        tables=f"{views}&compareRunsMode=ARTIFACT",
+        compare=compare,
+        traces=traces,
+        comparisons=tuple(
+            f"{experiment}/runs/{run_id}/artifacts/report.html?{CLASSIC}" for run_id in comparisons
+        ),
+        runs=tuple(root + "/" + run_link(experiment_id, run_id) for run_id in run_ids),
     )
 
 
 def run_link(experiment_id: str, run_id: str) -> str:
     """The address of a run from anywhere inside the user interface."""
-    return f"#{_run(experiment_id, run_id)}"
+    return f"#/experiments/{experiment_id}/runs/{run_id}?{CLASSIC}"
 
 
-def _run(experiment_id: str, run_id: str, page: str = "") -> str:
-    return f"/experiments/{experiment_id}/runs/{run_id}{page}?{CLASSIC}"
-
-
-def _sides(traced: Sequence[str]) -> str:
-    """The last run, and the first one beside it."""
-    chosen = f"?selectedRunUuid={traced[-1]}"
-    return chosen if len(traced) == 1 else f"{chosen}&compareToRunUuid={traced[0]}"
-
-
-def _only(run_ids: Sequence[str]) -> str:
-    ids = ",".join(f"'{run_id}'" for run_id in run_ids)
-    return f"&searchFilter={quote(f'attributes.run_id IN ({ids})')}"
-
-
-def _quoted(ids: Sequence[str]) -> str:
+def _json(ids: Sequence[str]) -> str:
     return quote(json.dumps(list(ids), separators=(",", ":")))

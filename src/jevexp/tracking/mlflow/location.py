@@ -6,7 +6,7 @@ import re
 import secrets
 import shlex
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -66,8 +66,7 @@ class StoreLocation:
     @property
     def database(self) -> Path | None:
         """The file of an SQLite database."""
-        path = self.uri.removeprefix(SQLITE)
-        return None if path == self.uri else Path(path)
+        return Path(self.uri.removeprefix(SQLITE)) if self.uri.startswith(SQLITE) else None
 
     @property
     def served(self) -> bool:
@@ -79,23 +78,16 @@ class StoreLocation:
         """Whether another machine may be behind it, which is talked to in a process of its own."""
         return self.database is None
 
-    @property
-    def reads_home(self) -> bool:
-        """Whether its login may stand in a file of the home folder, as `~/.pgpass`."""
-        return not self.served and self.database is None
-
     def check_own(self) -> None:
         """Refuse a database that is only found beside runs, unless it is known to be this user's.
 
-        It may have come with somebody else's runs, and would choose where their files are sent.
+        It may have come with somebody else's runs, and would choose where files are sent.
 
         Raises:
             TrackingError: nothing says that this user made it.
         """
-        database = self.database
-        if self.named or database is None or not os.path.lexists(database):
-            return
-        if not is_own(database):
+        database = None if self.named else self.database
+        if database is not None and os.path.lexists(database) and not is_own(database):
             uri = shlex.quote(self.uri)
             raise TrackingError(
                 f"{database}: nothing says that this database is yours, and one that came with "
@@ -132,18 +124,26 @@ class StoreLocation:
         Raises:
             TrackingError: a run could not be logged there.
         """
+        database = self.database
         if self.served:
             ask_health(self.uri, timeout_s)
             return f"{self.uri} answers"
         self.check_own()
-        if self.database is None:
+        if database is None:
             return f"{self.uri} is asked by the first run"
-        if self.database.exists():
-            _check_database(self.database)
-            return str(self.database)
-        parents = self.database.parents
-        _check_writable(next(folder for folder in parents if folder.exists()))
-        return f"{self.database} is made by the first run"
+        exists = database.exists()
+        above = next(folder for folder in database.parents if folder.exists())
+        for path in [database, above] if exists else [above]:
+            if not os.access(path, os.W_OK):
+                raise TrackingError(f"{path}: cannot be written")
+        if not exists:
+            return f"{database} is made by the first run"
+        try:
+            with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as connection:
+                connection.execute("SELECT experiment_id FROM experiments LIMIT 1")
+        except sqlite3.Error as error:
+            raise TrackingError(f"{database}: not MLflow's database: {error}") from error
+        return str(database)
 
 
 def local_path(uri: str) -> Path:
@@ -151,28 +151,11 @@ def local_path(uri: str) -> Path:
     return Path(url2pathname(urlsplit(uri).path))
 
 
-def _check_database(path: Path) -> None:
-    _check_writable(path)
-    _check_writable(path.parent)
-    try:
-        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
-            connection.execute("SELECT experiment_id FROM experiments LIMIT 1")
-    except sqlite3.Error as error:
-        raise TrackingError(f"{path}: not MLflow's database: {error}") from error
-
-
-def _check_writable(path: Path) -> None:
-    if not os.access(path, os.W_OK):
-        raise TrackingError(f"{path}: cannot be written")
-
-
 def ask_health(uri: str, timeout_s: float) -> None:
-    """Ask a server whether it is there.
-
-    Any answer will do that is no server error: behind a login even this page may be refused.
+    """Ask a server whether it is there; behind a login even this page may be refused.
 
     Raises:
-        TrackingError: it does not answer within the time, or says that it cannot work.
+        TrackingError: it does not answer within the time, or answers with a server's error.
     """
     import httpx
 
@@ -201,36 +184,30 @@ def make_own(database: Path) -> None:
         TrackingError: it cannot be made, or not be remembered; or what SQLite would take for an
             unfinished change of it is there, and could put anything into it.
     """
-    for name in (f"{database.name}{suffix}" for suffix in ("-journal", "-wal", "-shm")):
-        if os.path.lexists(database.with_name(name)):
+    for suffix in ("-journal", "-wal", "-shm"):
+        rest = database.with_name(f"{database.name}{suffix}")
+        if os.path.lexists(rest):
             raise TrackingError(
-                f"{database.with_name(name)}: is left of another database, which is not there; "
-                "move it away"
+                f"{rest}: is left of another database, which is not there; move it away"
             )
     with closing(sqlite3.connect(":memory:")) as memory:
         # A random number, so that no other file that takes its place is mistaken for it.
         memory.execute(f"PRAGMA application_id = {secrets.randbelow(2**31 - 1) + 1}")
         content = memory.serialize()
     try:
-        with (
-            Folder.named(database.parent) as folder,
-            folder.replacing(database.name) as file,
-        ):
+        with Folder.named(database.parent) as folder, folder.replacing(database.name) as file:
             write_all(file, content)
-            _remember(database, os.fstat(file.fileno()).st_ino, content[_MARK])
+            _remember(database, _entry(database, file.fileno(), content))
     except OSError as error:
         raise TrackingError(f"{error.filename or database}: {error.strerror}") from error
 
 
 def adopt(database: Path) -> None:
     """Remember that a person said that a database is theirs to log to."""
-    if not is_own(database):
-        try:
-            with opened(database, follow_links=False) as file:
-                _remember(database, os.fstat(file.fileno()).st_ino, file.read(100)[_MARK])
-        except OSError:
-            # It was named, and can be named again.
-            return
+    # One that cannot be remembered was named, and can be named again.
+    with suppress(OSError):
+        if not is_own(database):
+            _remember(database, _entry_of(database))
 
 
 def is_own(database: Path) -> bool:
@@ -240,22 +217,27 @@ def is_own(database: Path) -> bool:
     file as it was made: copied or moved it is a stranger's until it is named.
     """
     try:
-        with opened(database, follow_links=False) as file:
-            entry = _entry(database, os.fstat(file.fileno()).st_ino, file.read(100)[_MARK])
+        return (_registry() / _entry_of(database)).is_file()
     except OSError:
         return False
-    return (_registry() / entry).is_file()
 
 
-def _remember(database: Path, inode: int, mark: bytes) -> None:
+def _remember(database: Path, entry: str) -> None:
     with Folder.named(_registry()) as folder:
-        folder.replace(_entry(database, inode, mark), f"{database}\n".encode(errors="replace"))
+        folder.replace(entry, f"{database}\n".encode(errors="replace"))
 
 
-def _entry(database: Path, inode: int, mark: bytes) -> str:
+def _entry_of(database: Path) -> str:
+    with opened(database, follow_links=False) as file:
+        return _entry(database, file.fileno(), file.read(100))
+
+
+def _entry(database: Path, descriptor: int, content: bytes) -> str:
+    """The name under which a database is remembered: its path, its file, its random number."""
     # The number of the file system changes with every start of some machines.
+    inode = os.fstat(descriptor).st_ino
     resolved = database.parent.resolve() / database.name
-    text = f"{resolved}\n{inode}\n{mark.hex()}"
+    text = f"{resolved}\n{inode}\n{content[_MARK].hex()}"
     return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
 
 

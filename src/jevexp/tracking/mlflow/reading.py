@@ -1,7 +1,7 @@
 """Finds runs that were logged earlier."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +28,16 @@ def find_runs(client: Any, experiment_id: str, sweep: str | None) -> list[Tracke
     runs on the same tasks.
     """
     if sweep is None:
-        found = client.search_runs(
+        newest = client.search_runs(
             [experiment_id], f"tags.`{KIND}` = 'run'", order_by=NEWEST_FIRST, max_results=NEWEST
         )
-        newest = list(found)
-        sweep = newest[0].data.tags.get(SWEEP) if newest else None
+        if not newest:
+            return []
+        sweep = newest[0].data.tags.get(SWEEP)
         if sweep is None:
-            return [tracked(run) for run in reversed(_on_the_same_tasks(newest))]
+            tasks = newest[0].data.tags.get(DATASET_HASH)
+            same = [run for run in newest if run.data.tags.get(DATASET_HASH) == tasks]
+            return [tracked(run) for run in reversed(same)]
     return select_runs(client, experiment_id, f"tags.`{SWEEP}` = {quoted(sweep)}")
 
 
@@ -43,8 +46,15 @@ def select_runs(client: Any, experiment_id: str, where: str) -> list[TrackedRun]
 
     What describes several runs, such as a comparison, is no run.
     """
-    found = _search(client, experiment_id, where)
-    return [tracked(run) for run in found if run.data.tags.get(KIND) == "run"]
+    runs: list[TrackedRun] = []
+    token = None
+    while True:
+        page = client.search_runs(
+            [experiment_id], where, order_by=OLDEST_FIRST, max_results=PAGE, page_token=token
+        )
+        runs += [tracked(run) for run in page if run.data.tags.get(KIND) == "run"]
+        if not (token := page.token):
+            return runs
 
 
 def quoted(name: str) -> str:
@@ -62,23 +72,6 @@ def tracked(run: Any) -> TrackedRun:
         directory=run.data.tags.get(RUN, ""),
         traced=TRACES in run.data.tags,
     )
-
-
-def _search(client: Any, experiment_id: str, where: str) -> Iterator[Any]:
-    token = None
-    while True:
-        page = client.search_runs(
-            [experiment_id], where, order_by=OLDEST_FIRST, max_results=PAGE, page_token=token
-        )
-        yield from page
-        token = page.token
-        if not token:
-            return
-
-
-def _on_the_same_tasks(newest: list[Any]) -> list[Any]:
-    tasks = {run.data.tags.get(DATASET_HASH) for run in newest[:1]}
-    return [run for run in newest if run.data.tags.get(DATASET_HASH) in tasks]
 
 
 # What our own directories are called, and never a way to another folder.
@@ -101,52 +94,34 @@ def fetch(client: Any, run_id: str, into: Path) -> RunDirectory:
             f"MLflow run {run_id}: not a run that jevexp logged to its end; its own runs have the "
             f"tags {RUN} and {EVIDENCE}"
         )
-    return _original(tags) or _download(client, run_id, tags, into)
-
-
-def _original(tags: Mapping[str, str]) -> RunDirectory | None:
-    directory = RunDirectory(Path(tags.get(PATH, "")))
+    original = RunDirectory(Path(tags.get(PATH, "")))
     try:
-        same = evidence_sha256(directory) == tags[EVIDENCE]
+        if evidence_sha256(original) == tags[EVIDENCE]:
+            return original
     except OSError:
-        return None
-    return directory if same else None
+        # It is not here.
+        pass
+    return _download(client, run_id, tags, into)
 
 
 def _download(client: Any, run_id: str, tags: Mapping[str, str], into: Path) -> RunDirectory:
-    there = {entry.path for entry in client.list_artifacts(run_id)}
-    if missing := [name for name in NEEDED if name not in there]:
+    artifacts = {entry.path for entry in client.list_artifacts(run_id)}
+    if missing := [name for name in NEEDED if name not in artifacts]:
         raise TrackingError(f"MLflow run {run_id}: its artifact {missing[0]} is missing")
     # The run's own name below its id: people see it in tables. The store may say anything.
     path = into / run_id / (tags[RUN] if _SEGMENT.fullmatch(tags[RUN]) else "run")
     make_folders(path)
-    for name in FILES:
-        if name in there:
-            client.download_artifacts(run_id, name, str(path))
+    names = [name for name in FILES if name in artifacts]
+    for name in names:
+        client.download_artifacts(run_id, name, str(path))
     directory = RunDirectory(path)
-    _verify(directory, run_id, tags[EVIDENCE])
-    return directory
-
-
-def _verify(directory: RunDirectory, run_id: str, logged: str) -> None:
-    """Hold the files against their checksums, and those against what was logged.
-
-    Raises:
-        TrackingError: naming the file that differs.
-    """
-    if evidence_sha256(directory) != logged:
+    if evidence_sha256(directory) != tags[EVIDENCE]:
         raise TrackingError(f"MLflow run {run_id}: its artifacts are not those that were logged")
-    sums = directory.path / CHECKSUMS
-    listed = (
-        {name: sha256 for _, name, sha256 in read_checksums(directory.path)}
-        if sums.is_file()
-        else {}
-    )
-    for name in FILES:
-        path = directory.path / name
-        if name in listed and path.is_file():
-            found = file_sha256(path)
-            if found != listed[name]:
+    if (path / CHECKSUMS).is_file():
+        listed = {name: sha256 for _, name, sha256 in read_checksums(path)}
+        for name in names:
+            if name in listed and file_sha256(path / name) != listed[name]:
                 raise TrackingError(
                     f"MLflow run {run_id}: its artifact {name} is not what was logged"
                 )
+    return directory

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -70,10 +70,10 @@ class MlflowStore:
         with self._explained():
             return find_runs(*self._open(), sweep)
 
-    def find_comparison(self, run: TrackedRun) -> list[TrackedRun]:
+    def find_comparison(self, run_id: str) -> list[TrackedRun]:
         """The comparison of the sweep that a run belongs to."""
         with self._explained():
-            return find_comparison(*self._open(), run)
+            return find_comparison(*self._open(), run_id)
 
     def select(self, where: str) -> list[TrackedRun]:
         """The runs that a filter selects."""
@@ -96,12 +96,7 @@ class MlflowStore:
             raise self._closed
         if self._opened is None:
             try:
-                self._opened = open_store(
-                    self._location,
-                    self._settings.experiment,
-                    self._settings.timeout_s,
-                    create=create,
-                )
+                self._opened = _open_store(self._location, self._settings, create=create)
             except TrackingError as error:
                 self._closed = error
                 raise
@@ -119,67 +114,67 @@ class MlflowStore:
     @contextmanager
     def _explained(self) -> Iterator[None]:
         """Talk to MLflow; whatever goes wrong comes out as one line."""
+        uri, lock, timeout_s = self._location.uri, self._location.lock, self._settings.timeout_s
         try:
-            with self._permissions(), mlflow_environment(self._settings.timeout_s):
+            with (
+                permissions_of(lock.parent) if lock else nullcontext(),
+                mlflow_environment(timeout_s),
+            ):
                 yield
         except TrackingError:
             raise
         except Exception as error:
-            if _is_for_want_of_memory(error):
-                reason = f"{self._location.uri}: sends more than there is memory for"
-                raise TrackingError(reason) from error
             # MLflow, its database layer and its HTTP client share no base class.
+            if _is_for_want_of_memory(error):
+                raise TrackingError(f"{uri}: sends more than there is memory for") from error
             if self._location.served:
                 # What MLflow says of a server that is gone hides the reason in three others.
-                ask_health(self._location.uri, self._settings.timeout_s)
-            raise TrackingError(f"{self._location.uri}: {self._in_short(error)}") from error
-
-    def _permissions(self) -> AbstractContextManager[None]:
-        lock = self._location.lock
-        return nullcontext() if lock is None else permissions_of(lock.parent)
-
-    def _in_short(self, error: Exception) -> str:
-        """What an error says; a server may repeat what it was asked with."""
-        text = str(self._secrets.without(f"{type(error).__name__}: {error}"[:_MOST_REPORTED]))
-        line = redacted(text.strip().splitlines()[0].strip())
-        return line if len(line) <= MAX_MESSAGE else f"{line[:MAX_MESSAGE]}…"
+                ask_health(uri, timeout_s)
+            # A server may repeat what it was asked with.
+            text = self._secrets.without(f"{type(error).__name__}: {error}"[:_MOST_REPORTED])
+            line = redacted(str(text).strip().splitlines()[0].strip())
+            shown = line if len(line) <= MAX_MESSAGE else f"{line[:MAX_MESSAGE]}…"
+            raise TrackingError(f"{uri}: {shown}") from error
 
 
 def _is_for_want_of_memory(error: BaseException | None) -> bool:
     """Whether that is behind an error; MLflow raises one of its own about it."""
-    while error is not None:
-        if isinstance(error, MemoryError):
-            return True
+    while error is not None and not isinstance(error, MemoryError):
         error = error.__cause__ or error.__context__
-    return False
+    return error is not None
 
 
-def open_store(
-    location: StoreLocation, experiment: str, timeout_s: float, *, create: bool
+def _open_store(
+    location: StoreLocation, settings: MlflowTracking, *, create: bool
 ) -> tuple[Any, str]:
-    """An MLflow client for the location, and the id of the experiment.
-
-    Call it inside `mlflow_environment`. `create` makes the database and the experiment if missing.
+    """An MLflow client, and the id of the experiment; `create` makes what is missing.
 
     Raises:
         TrackingError: a server does not answer in time, a lock is held for too long, something is
             missing that is not to be made, or the database may be somebody else's.
     """
+    database = location.database
     if location.served:
-        ask_health(location.uri, timeout_s)
+        ask_health(location.uri, settings.timeout_s)
     location.check_own()
-    if not create and location.database is not None and not location.database.is_file():
-        raise TrackingError(f"{location.database}: no such database; nothing was logged there yet")
+    if not create and database is not None and not database.is_file():
+        raise TrackingError(f"{database}: no such database; nothing was logged there yet")
     # Imported before the lock is taken: others need not wait for that too.
     import mlflow  # noqa: F401
 
-    with _alone(location):
-        if location.database is not None:
-            if not os.path.lexists(location.database):
-                make_own(location.database)
-            prepare_database(location.database)
-        client = _client(location)
-        return client, _experiment_id(client, location, experiment, create=create)
+    try:
+        # Of two processes that create one database at once, both fail.
+        with locked(location.lock, LOCK_TIMEOUT_S) if location.lock else nullcontext():
+            if database is not None:
+                if not os.path.lexists(database):
+                    make_own(database)
+                prepare_database(database)
+            client = _client(location)
+            return client, _experiment_id(client, location, settings.experiment, create=create)
+    except OSError as error:
+        if location.lock is None:
+            raise
+        raise TrackingError(f"{error.filename or location.lock}: {error.strerror}") from error
 
 
 def _client(location: StoreLocation) -> Any:
@@ -257,34 +252,21 @@ def _refuse_links(location: StoreLocation, folder: Path) -> None:
             raise TrackingError(f"{path}: is a link, and nothing is written through one; remove it")
 
 
-@contextmanager
-def _alone(location: StoreLocation) -> Iterator[None]:
-    """Of two processes that create one database at once, both fail."""
-    if location.lock is None:
-        yield
-        return
-    try:
-        with locked(location.lock, LOCK_TIMEOUT_S):
-            yield
-    except OSError as error:
-        raise TrackingError(f"{error.filename or location.lock}: {error.strerror}") from error
-
-
 def _experiment_id(client: Any, location: StoreLocation, name: str, *, create: bool) -> str:
     from mlflow import MlflowException
 
-    if found := client.get_experiment_by_name(name):
-        if found.lifecycle_stage != "active":
+    if experiment := client.get_experiment_by_name(name):
+        if experiment.lifecycle_stage != "active":
             raise TrackingError(
                 f"experiment {name!r} is deleted there; restore it, or set tracking.experiment"
             )
-        return str(found.experiment_id)
+        return str(experiment.experiment_id)
     if not create:
         raise TrackingError(f"{location.uri}: there is no experiment {name!r}")
     try:
         return str(client.create_experiment(name, artifact_location=location.artifacts))
     except MlflowException:
         # Somebody else made it between the question and the answer.
-        if found := client.get_experiment_by_name(name):
-            return str(found.experiment_id)
+        if experiment := client.get_experiment_by_name(name):
+            return str(experiment.experiment_id)
         raise

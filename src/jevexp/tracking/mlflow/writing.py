@@ -1,19 +1,18 @@
-"""Writes one run's content, in batches: call by call it takes fifteen times as long."""
+"""Writes runs in batches, since call by call takes fifteen times as long, and comparisons."""
 
 import hashlib
 import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from jevexp.core.json import dumps
-from jevexp.tracking import Change, SweepComparison, TrackedRun, WriteFiles
+from jevexp.tracking import Change, SweepComparison, TrackedRun
 from jevexp.tracking.mlflow.content import (
     Content,
-    DatasetInput,
     Trace,
     dataset_input,
     evidence_sha256,
@@ -38,8 +37,6 @@ BATCH = 100
 TABLE = "tables/per_task.json"
 CONFIG = "config.yaml"
 REPORT_FILE = "report.html"
-# How MLflow knows which artifacts are tables.
-TABLES_TAG = json.dumps([{"path": TABLE, "type": "table"}])
 
 
 def write(client: Any, experiment_id: str, content: Content) -> TrackedRun:
@@ -48,51 +45,38 @@ def write(client: Any, experiment_id: str, content: Content) -> TrackedRun:
     The hash of the evidence is written last, so that a run without it is known to be unfinished;
     so are the marks of what may be added later.
     """
-    found = _find(client, experiment_id, content)
-    known = found.data.tags if found else {}
+    earlier = _find(client, experiment_id, content)
+    known = earlier.data.tags if earlier else {}
     if known.get(EVIDENCE) == content.evidence_sha256:
-        run_id, change = found.info.run_id, Change.NONE
+        run_id, change = earlier.info.run_id, Change.NONE
     else:
         known = {}
-        change = Change.UPDATED if found else Change.CREATED
-        run_id = found.info.run_id if found else _create(client, experiment_id, content)
-        _log_run(client, run_id, content)
-    added = False
+        change = Change.UPDATED if earlier else Change.CREATED
+        run = earlier or client.create_run(
+            experiment_id, content.start_ms, tags=content.tags, run_name=content.name
+        )
+        run_id = str(run.info.run_id)
+        _log_values(client, run_id, content)
+        log_dataset(client, run_id, content.dataset)
+        _log_artifacts(client, run_id, content)
+        client.set_terminated(run_id, content.status, content.end_ms)
+        client.set_tag(run_id, EVIDENCE, content.evidence_sha256)
+    added = []
     if content.report is not None and REPORT not in known:
-        added = _log_report(client, run_id, content.report)
+        with TemporaryDirectory() as folder:
+            content.report(Path(folder))
+            if any(Path(folder).iterdir()):
+                client.log_artifacts(run_id, folder)
+                added.append((REPORT, REPORT_FILE))
+                client.set_tag(run_id, *added[-1])
     if content.traces is not None and TRACES not in known:
-        written = write_traces(client, experiment_id, run_id, content.traces())
-        client.set_tag(run_id, TRACES, str(written))
-        added = True
+        count = write_traces(client, experiment_id, run_id, content.traces())
+        added.append((TRACES, str(count)))
+        client.set_tag(run_id, *added[-1])
     if added and change is Change.NONE:
         change = Change.UPDATED
-    return TrackedRun(
-        run_id,
-        experiment_id,
-        content.name,
-        content.directory,
-        change,
-        traced=TRACES in known or content.traces is not None,
-    )
-
-
-def _log_run(client: Any, run_id: str, content: Content) -> None:
-    _log_values(client, run_id, content)
-    log_dataset(client, run_id, content.dataset)
-    _log_artifacts(client, run_id, content)
-    client.set_terminated(run_id, content.status, content.end_ms)
-    client.set_tag(run_id, EVIDENCE, content.evidence_sha256)
-
-
-def _log_report(client: Any, run_id: str, write_report: WriteFiles) -> bool:
-    """Log the report; False where there is nothing to say about the run."""
-    with TemporaryDirectory() as folder:
-        write_report(Path(folder))
-        if not any(Path(folder).iterdir()):
-            return False
-        client.log_artifacts(run_id, folder)
-    client.set_tag(run_id, REPORT, REPORT_FILE)
-    return True
+    traced = TRACES in known or content.traces is not None
+    return TrackedRun(run_id, experiment_id, content.name, content.directory, change, traced)
 
 
 def _find(client: Any, experiment_id: str, content: Content) -> Any:
@@ -101,59 +85,42 @@ def _find(client: Any, experiment_id: str, content: Content) -> Any:
     A filter on the names would have to quote whatever people call a directory; the start time in
     milliseconds leaves hardly anything to compare here.
     """
-    same_start = client.search_runs(
-        [experiment_id], f"attributes.start_time = {content.start_ms}", max_results=1000
-    )
-    for run in same_start:
+    filter_ = f"attributes.start_time = {content.start_ms}"
+    for run in client.search_runs([experiment_id], filter_, max_results=1000):
         if (run.data.tags.get(RUN), run.data.tags.get(SWEEP)) == (content.directory, content.sweep):
             return run
     return None
 
 
-def _create(client: Any, experiment_id: str, content: Content) -> str:
-    run = client.create_run(
-        experiment_id, content.start_ms, tags=content.tags, run_name=content.name
-    )
-    return str(run.info.run_id)
-
-
 def _log_values(client: Any, run_id: str, content: Content) -> None:
     from mlflow.entities import Metric, Param, RunTag
 
-    texts = content.tags | {
-        NOTE: content.note(),
-        "mlflow.loggedArtifacts": TABLES_TAG,
-    }
+    # How MLflow knows which artifacts are tables.
+    tables = json.dumps([{"path": TABLE, "type": "table"}])
+    texts = content.tags | {NOTE: content.note(), "mlflow.loggedArtifacts": tables}
     values = [
         *(Metric(name, value, content.end_ms, 0) for name, value in content.metrics.items()),
         *(Param(name, value) for name, value in content.params.items()),
         *(RunTag(name, value) for name, value in texts.items()),
     ]
-    for part in batches(values, BATCH):
+    for batch in batches(values, BATCH):
         client.log_batch(
             run_id,
-            metrics=[one for one in part if isinstance(one, Metric)],
-            params=[one for one in part if isinstance(one, Param)],
-            tags=[one for one in part if isinstance(one, RunTag)],
+            metrics=[value for value in batch if isinstance(value, Metric)],
+            params=[value for value in batch if isinstance(value, Param)],
+            tags=[value for value in batch if isinstance(value, RunTag)],
         )
 
 
-def log_dataset(client: Any, run_id: str, dataset: DatasetInput) -> None:
+def log_dataset(client: Any, run_id: str, dataset: Mapping[str, str]) -> None:
     """Log the tasks as an input of a run, which MLflow shows in its list."""
     from mlflow.entities import Dataset, DatasetInput, InputTag
     from mlflow.exceptions import MlflowException
 
-    entity = Dataset(
-        name=dataset.name,
-        digest=dataset.digest,
-        source_type=dataset.source_type,
-        source=dataset.source,
-        profile=dataset.profile,
-    )
     context = InputTag("mlflow.data.context", "evaluation")
     for tries_left in reversed(range(_TRIES)):
         try:
-            client.log_inputs(run_id, [DatasetInput(entity, [context])])
+            client.log_inputs(run_id, [DatasetInput(Dataset(**dataset), [context])])
             return
         except MlflowException as error:
             # Of workers that log one dataset for the first time, MLflow lets one; the others find
@@ -164,9 +131,9 @@ def log_dataset(client: Any, run_id: str, dataset: DatasetInput) -> None:
 
 def _log_artifacts(client: Any, run_id: str, content: Content) -> None:
     for path in content.files:
-        client.log_artifact(run_id, str(path))
+        client.log_artifact(run_id, path)
     if content.raw is not None:
-        client.log_artifacts(run_id, str(content.raw), content.raw.name)
+        client.log_artifacts(run_id, content.raw, Path(content.raw).name)
     client.log_dict(run_id, content.config, CONFIG)
     # Not `log_table`: that needs pandas, and appends where a table is there already.
     with TemporaryDirectory() as folder:
@@ -192,11 +159,7 @@ SOURCE = "jevexp"
 
 
 def write_traces(client: Any, experiment_id: str, run_id: str, traces: Iterable[Trace]) -> int:
-    """Write a run's traces; those that are there already stay one each.
-
-    Returns:
-        How many the run has.
-    """
+    """Write a run's traces, and say how many; those that are there already stay one each."""
     from mlflow.tracing.client import TracingClient
 
     tracing = TracingClient(client.tracking_uri)
@@ -232,17 +195,18 @@ def _assessments(trace: Trace, trace_id: str) -> list[Any]:
     from mlflow.entities import AssessmentSource, Expectation, Feedback
 
     source = AssessmentSource("CODE", SOURCE)
-    made: list[Any] = [
+    assessments: list[Any] = [
         Feedback(name=name, value=value, source=source, trace_id=trace_id)
         for name, value in trace.assessments.items()
     ]
     if trace.expected is not None:
-        expected = Expectation("expected", trace.expected, source=source, trace_id=trace_id)
-        made.append(expected)
-    for assessment in made:
+        assessments.append(
+            Expectation("expected", trace.expected, source=source, trace_id=trace_id)
+        )
+    for assessment in assessments:
         # Given by us, so that writing it again does not make it twice.
         assessment.assessment_id = f"a-{trace_id.removeprefix('tr-')}-{assessment.name}"
-    return made
+    return assessments
 
 
 def _span(trace: Trace, run_id: str) -> Any:
@@ -323,11 +287,11 @@ def _log_comparison(
     return run_id
 
 
-def find_comparison(client: Any, experiment_id: str, run: TrackedRun) -> list[TrackedRun]:
+def find_comparison(client: Any, experiment_id: str, run_id: str) -> list[TrackedRun]:
     """The comparison of the sweep that a run belongs to, as far as it was logged to its end."""
-    sweep = client.get_run(run.run_id).data.tags.get(SWEEP)
-    found = None if sweep is None else _find_comparison(client, experiment_id, sweep)
-    return [tracked(found)] if found is not None and EVIDENCE in found.data.tags else []
+    sweep = client.get_run(run_id).data.tags.get(SWEEP)
+    run = None if sweep is None else _find_comparison(client, experiment_id, sweep)
+    return [tracked(run)] if run is not None and EVIDENCE in run.data.tags else []
 
 
 def _find_comparison(client: Any, experiment_id: str, sweep: str) -> Any:
