@@ -17,7 +17,6 @@ from jevexp.ledger import file as ledger_file
 from jevexp.ledger.state import Row
 from jevexp.run import running
 from jevexp.store import RunDirectory
-from jevexp.store.records import Pending
 from jevexp.tracking.mlflow import MlflowTracker
 from jevexp.untrusted import writing
 
@@ -103,14 +102,14 @@ def inside_row(event: str, count: Count) -> None:
 def inside_hold(count: Count) -> None:
     """Kill while an answer is being put aside."""
 
-    def torn(pending: Pending, record: Any, raw: str) -> None:
+    def torn(directory: RunDirectory, record: Any, raw: str) -> None:
         held = dumps({"record": record.line(), "raw": raw}).encode()
-        path = pending._file(record.task_id)
+        path = directory._held_file(record.task_id)
         path.write_bytes(held[: len(held) // 2] if count.is_last() else held)
         if count._left == 0:
             die()
 
-    setattr(Pending, "hold", torn)  # noqa: B010  mypy
+    setattr(RunDirectory, "hold", torn)  # noqa: B010  mypy
 
 
 def before_rename(name: str, count: Count) -> None:
@@ -156,13 +155,13 @@ POINTS: dict[str, tuple[Callable[[Count], None], bool]] = {
     "while asking": (_ask(before), True),
     "after the answer": (_ask(after), True),
     "inside the held answer": (inside_hold, True),
-    "after the held answer": (lambda c: after(RunDirectory, "hold", c), True),
+    "after the held answer": (lambda c: before(RunDirectory, "write_raw", c), True),
     "inside the raw file": (lambda c: inside_file("/raw/", c), True),
     "between raw and settle": (lambda c: before(FileLedger, "settle", c), True),
     "inside the settle row": (lambda c: inside_row("settle", c), True),
     "between settle and record": (lambda c: after(FileLedger, "settle", c), True),
     "inside the record": (lambda c: inside_file("/results.jsonl", c), True),
-    "after the record": (lambda c: before(Pending, "release", c), True),
+    "after the record": (lambda c: before(RunDirectory, "_forget_held", c), True),
     "between record and manifest": (lambda c: before(running, "_complete", c), False),
     "inside the summary": (lambda c: inside_file(".summary.json", c), False),
     "before the summary is in place": (lambda c: before_rename("summary.json", c), False),
@@ -198,13 +197,13 @@ def watch(log: int, names: dict[str, str]) -> None:
             return original(self, request)
 
         setattr(backend, "decide", asked)  # noqa: B010  mypy
-    hold = Pending.hold
+    hold = RunDirectory.hold
 
-    def held(pending: Pending, record: Any, raw: str) -> None:
-        hold(pending, record, raw)
+    def held(directory: RunDirectory, record: Any, raw: str) -> None:
+        hold(directory, record, raw)
         note("held", record.task_id)
 
-    setattr(Pending, "hold", held)  # noqa: B010  mypy
+    setattr(RunDirectory, "hold", held)  # noqa: B010  mypy
 
 
 def key(state: Any, question: Any) -> str:

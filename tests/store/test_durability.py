@@ -11,8 +11,8 @@ import pytest
 from jevexp.core.record import Record
 from jevexp.harness.summary import summarize
 from jevexp.store import RunDirectory
-from jevexp.store.adoption import AdoptedAnswer, Adoption
 from jevexp.store.manifest import Resumed
+from jevexp.store.records import AdoptedAnswer, Adoption
 from tests.support.runs import manifest
 from tests.support.tasks import record, task
 

@@ -18,8 +18,7 @@ from jevexp.errors import InputError
 from jevexp.harness.summary import percentile
 from jevexp.store import Manifest, RunDirectory, RunStatus
 from jevexp.store.directory import MANIFEST
-from jevexp.store.finding import sweep_members, sweep_order
-from jevexp.store.sweep_file import SWEEP_FILE, read_sweep_file
+from jevexp.store.finding import SWEEP_FILE, read_sweep_file, sweep_members, sweep_order
 
 _MOST_FAULTS = 3
 # Above this share outside the options, the model did not mean to choose one of them.

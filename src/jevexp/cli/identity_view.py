@@ -21,10 +21,10 @@ _STYLE = {
 
 def run_lines(manifest: Manifest) -> Iterator[Text]:
     """The verdict with the fingerprint, then each contradiction and finding."""
-    if strangers := manifest.model.strangers:
+    if unexpected := manifest.model.unexpected_models:
         yield Text.assemble(
             ("  warning: ", _STYLE["warning"]),
-            f"{manifest.model.requested} was asked, {', '.join(strangers)} answered",
+            f"{manifest.model.requested} was asked, {', '.join(unexpected)} answered",
         )
     identity = manifest.identity
     if identity is None:

@@ -19,8 +19,7 @@ from jevexp.settings.run import config_hash
 from jevexp.store import RunDirectory, RunStatus
 from jevexp.store.checksums import CHECKSUMS
 from jevexp.store.directory import LEDGER, MANIFEST, RESULTS
-from jevexp.store.finding import sweep_members
-from jevexp.store.sweep_file import PlannedRun, SweepFile, read_sweep_file
+from jevexp.store.finding import PlannedRun, SweepFile, read_sweep_file, sweep_members
 from jevexp.untrusted.files import permissions
 
 RESUME = "resume="

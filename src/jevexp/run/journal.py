@@ -15,7 +15,6 @@ from jevexp.core.record import Record
 from jevexp.datasets import LoadedDataset
 from jevexp.errors import InputError
 from jevexp.settings import Settings
-from jevexp.store.adoption import Adoption
 from jevexp.store.directory import LEDGER, RunDirectory
 from jevexp.store.manifest import (
     Config,
@@ -27,6 +26,7 @@ from jevexp.store.manifest import (
     RunStatus,
     Software,
 )
+from jevexp.store.records import Adoption
 from jevexp.untrusted.addresses import named_proxy
 
 

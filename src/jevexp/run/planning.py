@@ -11,8 +11,8 @@ from jevexp.datasets import LoadedDataset, load_dataset
 from jevexp.harness.harness import Harness, make_harness
 from jevexp.ledger import LedgerFile, LedgerLocation, ledger_database
 from jevexp.settings import Caps, Settings
-from jevexp.store.adoption import Adoption
 from jevexp.store.directory import LEDGER
+from jevexp.store.records import Adoption
 from jevexp.tracking import make_trackers
 from jevexp.untrusted.console import SafeConsole
 

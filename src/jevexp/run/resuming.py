@@ -15,11 +15,11 @@ from jevexp.harness.upstream import read_record
 from jevexp.ledger import FileLedger, LedgerError
 from jevexp.run.planning import Plan
 from jevexp.store import Manifest, RunDirectory, RunStatus
-from jevexp.store.adoption import AdoptedAnswer, Adoption
 from jevexp.store.checksums import CHECKSUMS, document_sha256
 from jevexp.store.directory import LEDGER, MANIFEST
 from jevexp.store.finding import earlier_run
 from jevexp.store.manifest import Resumed, Session
+from jevexp.store.records import AdoptedAnswer, Adoption
 from jevexp.untrusted.files import opened, whole_lines
 from jevexp.verification import verify_run
 

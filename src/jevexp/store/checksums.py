@@ -1,7 +1,6 @@
 """`checksums.sha256`: the SHA-256 of every file of a run, in the format of `sha256sum -c`."""
 
 import hashlib
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -28,8 +27,11 @@ class Checksum(NamedTuple):
 def checksum_lines(root: Path) -> bytes:
     """The whole file for a directory, in the order of paths; links are left out."""
     # As texts, which take a small part of what as many paths would.
-    paths = (Path(at, name) for at, _, names in os.walk(root) for name in names)
-    names = [path.relative_to(root).as_posix() for path in paths if _is_file(path)]
+    names = [
+        path.relative_to(root).as_posix()
+        for path in root.rglob("*")
+        if path.is_file() and not path.is_symlink()
+    ]
     sums = bytearray()
     for name in sorted(names, key=lambda name: name.split("/")):
         sums += f"{file_sha256(root / name)}  {name}\n".encode()
@@ -80,7 +82,3 @@ def _name(raw: bytes) -> str | None:
     path = PurePosixPath(name)
     inside = not path.is_absolute() and ".." not in path.parts
     return name if inside and str(path) == name and name != CHECKSUMS else None
-
-
-def _is_file(path: Path) -> bool:
-    return path.is_file() and not path.is_symlink()

@@ -4,23 +4,35 @@ import errno
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from io import FileIO
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
+
+from pydantic import BaseModel
 
 from jevexp.core.json import dumps, loads
 from jevexp.core.record import Record, Summary
 from jevexp.errors import InputError
-from jevexp.store.adoption import AdoptedRecords, Adoption
 from jevexp.store.checksums import CHECKSUMS, checksum_lines
 from jevexp.store.manifest import Manifest
-from jevexp.store.records import EarlyRecords, Held, Pending, lines, raw_name, read_records, reason
+from jevexp.store.records import (
+    AdoptedRecords,
+    Adoption,
+    Held,
+    lines,
+    raw_name,
+    read_records,
+    reason,
+)
 from jevexp.untrusted.files import RefusedPath, read_document
 from jevexp.untrusted.locks import WriterLock, is_held
 from jevexp.untrusted.writing import (
     Folder,
     create,
     make_folders,
+    remove,
+    remove_folder,
     replace,
     sync_directory,
     write_all,
@@ -30,24 +42,30 @@ from jevexp.untrusted.writing import (
 
 RESULTS = "results.jsonl"
 EARLY = "early.jsonl"
+PENDING = "pending"
 RAW = "raw"
 LEDGER = "ledger.jsonl"
 MANIFEST = "manifest.json"
 SUMMARY = "summary.json"
 LOG = "run.log"
 # What the launcher makes before the run gets its directory.
-LAUNCHER_FILES = frozenset({".hydra"})
+_LAUNCHER_FILES = frozenset({".hydra"})
 
 
 class RunDirectory:
-    """The directory of one run, for writing by its runner and reading by everybody else."""
+    """The directory of one run, for writing by its runner and reading by everybody else.
+
+    Requests that are under way at once are answered in any order, and the results are in the
+    dataset's order. A record that comes before its turn waits in `early.jsonl` beside the results,
+    and that file goes once all are in their places. An answer waits in a file of its own between
+    its arrival and its record. Only a process that is killed leaves either behind.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._folder: Folder | None = None
         self._results: FileIO | None = None
-        self._early = EarlyRecords(path / EARLY)
-        self._pending = Pending(path)
+        self._early: FileIO | None = None
         self._adopted = AdoptedRecords((), {})
         self._lock = WriterLock()
 
@@ -60,21 +78,16 @@ class RunDirectory:
         Raises:
             InputError: something else is there already; nothing was touched.
         """
+        directory, way_out = cls(path), "every run needs a fresh directory"
         try:
             make_folders(path)
-        except NotADirectoryError as error:
-            raise InputError(f"{path}: is a file; every run needs a fresh directory") from error
-        if found := sorted({entry.name for entry in path.iterdir()} - LAUNCHER_FILES):
-            raise InputError(
-                f"{path}: holds {found[0]!r} already; every run needs a fresh directory"
-            )
-        directory = cls(path)
-        try:
+            if names := sorted({entry.name for entry in path.iterdir()} - _LAUNCHER_FILES):
+                raise InputError(f"{path}: holds {names[0]!r} already; {way_out}")
             directory._claim()
+        except NotADirectoryError as error:
+            raise InputError(f"{path}: is a file; {way_out}") from error
         except FileExistsError as error:
-            raise InputError(
-                f"{path}: another run has just taken it; every run needs a fresh directory"
-            ) from error
+            raise InputError(f"{path}: another run has just taken it; {way_out}") from error
         except RefusedPath as error:
             raise InputError(f"{error.filename}: {error.strerror}") from error
         return directory
@@ -86,7 +99,7 @@ class RunDirectory:
             # Exclusive: of two runs that chose one directory, exactly one goes on.
             folder.make(RAW)
             self._results = folder.create(RESULTS)
-            self._pending.create()
+            folder.make(PENDING)
             self._lock.hold(self._results)
             folder.sync()
         except BaseException:
@@ -110,12 +123,31 @@ class RunDirectory:
         return self.raw / raw_name(task_id)
 
     def hold(self, record: Record, raw: str) -> None:
-        """Keep an answer that has neither raw evidence nor a record yet; `append` ends that."""
-        self._pending.hold(record, raw)
+        """Keep an answer that has neither raw evidence nor a record yet; `append` ends that.
+
+        It is not forced to disk: it outlives a process that is killed, which is what it is for, and
+        not a machine that loses its power.
+        """
+        path = self._held_file(record.task_id)
+        # A task that is asked again has another answer.
+        remove(path, missing_ok=True)
+        with create(path) as file:
+            write_all(file, dumps({"record": record.line(), "raw": raw}).encode())
 
     def held(self) -> Iterator[Held]:
-        """Answers that a killed process had received and not recorded."""
-        return self._pending.held()
+        """The answers that a killed process had received and not recorded.
+
+        A file that was cut off in the middle is none: its answer never had any evidence. Neither is
+        one whose record belongs to other evidence.
+        """
+        for path in sorted((self.path / PENDING).glob("*.json")):
+            try:
+                fields = loads(read_document(path, follow_links=False))
+                held = Held(Record.model_validate(fields["record"]), str(fields["raw"]))
+            except (ValueError, KeyError, TypeError):
+                continue
+            if hashlib.sha256(held.raw.encode()).hexdigest() == held.record.raw_sha256:
+                yield held
 
     def write_raw(self, task_id: str, text: str) -> str:
         """Keep a task's request and response, named by the hash of its id.
@@ -139,9 +171,9 @@ class RunDirectory:
         """Append records and force them to disk together."""
         batch: list[Record] = []
         for record in records:
-            batch += [*self._adopted.before(record.task_id), record]
+            batch += [*self._adopted.until({record.task_id}), record]
         self._write(batch)
-        self._pending.release(records)
+        self._forget_held(records)
 
     def adopt(self, adoption: Adoption, order: Sequence[str]) -> None:
         """Take over an earlier run's answers: copies of the raw evidence, and the records.
@@ -164,25 +196,27 @@ class RunDirectory:
                 write_all(file, answer.raw_bytes())
         # One wait for all copies, instead of one for each.
         os.sync()
-        self._early.append([answer.record for answer in adoption.answers])
         records = {answer.record.task_id: answer.record for answer in adoption.answers}
+        self._write_early(list(records.values()))
         self._adopted = AdoptedRecords(order, records)
-        self._write(self._adopted.leading())
+        self._write(self._adopted.until(set(order) - records.keys()))
 
     def place_adopted(self) -> None:
         """Put the adopted records whose place was not reached into the results."""
-        self._write(self._adopted.rest())
+        self._write(self._adopted.until(()))
         self.drop_early()
 
     def append_early(self, records: Sequence[Record]) -> None:
         """Keep records that wait for the ones before them; `append_all` gets them later as well."""
-        self._early.append(records)
-        self._pending.release(records)
+        self._write_early(records)
+        self._forget_held(records)
 
     def drop_early(self) -> None:
         """Forget the early records, which are all in the results by now."""
-        if not self._adopted.waiting:
-            self._early.drop()
+        if self._early is not None and not self._adopted.waiting:
+            self._close_early()
+            remove(self.path / EARLY)
+            sync_directory(self.path)
 
     def records(self) -> Iterator[Record]:
         """The records in the order they were made.
@@ -203,7 +237,7 @@ class RunDirectory:
         path = self.path / EARLY
         if path.exists():
             placed = {record.task_id for record in self.records()}
-            yield from (one for one in read_records(path) if one.task_id not in placed)
+            yield from (early for early in read_records(path) if early.task_id not in placed)
 
     def write_manifest(self, manifest: Manifest) -> None:
         """Write the manifest, replacing an earlier one in one step."""
@@ -217,11 +251,9 @@ class RunDirectory:
         """
         path = self.path / MANIFEST
         try:
-            return Manifest.model_validate(loads(read_document(path, follow_links=False)))
+            return _read(path, Manifest, "manifest")
         except OSError as error:
             raise InputError(f"{path}: {error.strerror}; is this a run directory?") from error
-        except ValueError as error:
-            raise InputError(f"{path}: not a manifest: {reason(error)}") from error
 
     def write_summary(self, summary: Summary) -> None:
         """Write the summary, replacing an earlier one in one step."""
@@ -235,21 +267,21 @@ class RunDirectory:
         """
         path = self.path / SUMMARY
         try:
-            return Summary.model_validate(loads(read_document(path, follow_links=False)))
+            return _read(path, Summary, "summary")
         except FileNotFoundError:
             return None
         except OSError as error:
             raise InputError(f"{path}: {error.strerror}") from error
-        except ValueError as error:
-            raise InputError(f"{path}: not a summary: {reason(error)}") from error
 
     def close(self) -> None:
         """Close the results; nothing can be appended any more."""
-        self._early.close()
+        self._close_early()
         if self._results is not None:
             self._results.close()
             self._results = None
-            self._pending.close()
+            # It stays where an answer is still held.
+            with suppress(OSError):
+                remove_folder(self.path / PENDING)
 
     def release(self) -> None:
         """Close what is open, and let others see that nobody writes here any more."""
@@ -274,6 +306,24 @@ class RunDirectory:
             raise ValueError(f"{self.path}: the results are closed")
         write_durably(self._results, lines(records))
 
+    def _write_early(self, records: Sequence[Record]) -> None:
+        if self._early is None:
+            self._early = create(self.path / EARLY)
+            sync_directory(self.path)
+        write_durably(self._early, lines(records))
+
+    def _close_early(self) -> None:
+        if self._early is not None:
+            self._early.close()
+            self._early = None
+
+    def _held_file(self, task_id: str) -> Path:
+        return self.path / PENDING / raw_name(task_id)
+
+    def _forget_held(self, records: Sequence[Record]) -> None:
+        for record in records:
+            remove(self._held_file(record.task_id), missing_ok=True)
+
     def _write_json(self, name: str, value: dict[str, Any]) -> None:
         self._replace(name, dumps(value, indent=2).encode() + b"\n")
 
@@ -282,3 +332,13 @@ class RunDirectory:
             replace(self.path / name, data)
         else:
             self._folder.replace(name, data)
+
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+def _read(path: Path, model: type[_Model], kind: str) -> _Model:
+    try:
+        return model.model_validate(loads(read_document(path, follow_links=False)))
+    except ValueError as error:
+        raise InputError(f"{path}: not a {kind}: {reason(error)}") from error

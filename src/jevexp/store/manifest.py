@@ -141,7 +141,7 @@ class ModelEntry(Section):
     declared: DeclaredModel
 
     @property
-    def strangers(self) -> list[str]:
+    def unexpected_models(self) -> list[str]:
         """The models that answered under another name than the requested one."""
         return [name for name in self.resolved if name != self.requested]
 

@@ -1,28 +1,21 @@
-"""The files that hold answers: records as lines, records before their turn, pending answers."""
+"""Records as the lines of a file, and answers of an earlier run that a new one takes over."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
-from io import FileIO
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
+from jevexp.core.identity import Fingerprint
 from jevexp.core.json import dumps, loads
 from jevexp.core.record import Record
-from jevexp.untrusted.files import TooLong, opened, read_document, whole_lines
-from jevexp.untrusted.writing import (
-    create,
-    make_folder,
-    remove,
-    remove_folder,
-    sync_directory,
-    write_all,
-    write_durably,
-)
+from jevexp.errors import InputError
+from jevexp.store.manifest import Program, Resumed
+from jevexp.untrusted.files import opened, read_document, whole_lines
 
-PENDING = "pending"
+_MOST_SHOWN = 80
 
 
 def raw_name(task_id: str) -> str:
@@ -41,19 +34,14 @@ def read_records(path: Path) -> Iterator[Record]:
     Raises:
         ValueError: naming the line that is not a record.
     """
+    number = 1
     with opened(path, follow_links=False) as file:
         try:
-            for number, line in whole_lines(file):
-                yield _record(line, f"{path}:{number}")
-        except TooLong as error:
-            raise ValueError(f"{path}:{error.line}: not a record: {error}") from error
-
-
-def _record(line: bytes, place: str) -> Record:
-    try:
-        return Record.model_validate(loads(line))
-    except ValueError as error:
-        raise ValueError(f"{place}: not a record: {reason(error)}") from error
+            for _, line in whole_lines(file):
+                yield Record.model_validate(loads(line))
+                number += 1
+        except ValueError as error:
+            raise ValueError(f"{path}:{number}: not a record: {reason(error)}") from error
 
 
 def reason(error: ValueError) -> str:
@@ -65,39 +53,6 @@ def reason(error: ValueError) -> str:
     return f"{place}: {first['msg']}" if place else first["msg"]
 
 
-class EarlyRecords:
-    """A file beside the results, made by the first record that comes before its turn.
-
-    Requests that are under way at once are answered in any order, and the results are in the
-    dataset's order. Each record in this file is written into the results as well once the ones
-    before it are there; then the file goes. Only a process that is killed leaves it.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._file: FileIO | None = None
-
-    def append(self, records: Sequence[Record]) -> None:
-        """Append records and force them to disk."""
-        if self._file is None:
-            self._file = create(self._path)
-            sync_directory(self._path.parent)
-        write_durably(self._file, lines(records))
-
-    def drop(self) -> None:
-        """Remove the file; harmless where there is none."""
-        if self._file is not None:
-            self.close()
-            remove(self._path)
-            sync_directory(self._path.parent)
-
-    def close(self) -> None:
-        """Leave the file as it is."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-
-
 class Held(NamedTuple):
     """An answer as it was held: the record that it was to become, and its raw evidence."""
 
@@ -105,58 +60,89 @@ class Held(NamedTuple):
     raw: str
 
 
-class Pending:
-    """The folder of answers between their arrival and their record, one file a task.
+@dataclass(frozen=True, slots=True)
+class AdoptedAnswer:
+    """A record and its raw evidence: the text, or the earlier run's file where that is null."""
 
-    A file is written as soon as an answer is there, before its raw evidence, and removed once its
-    record is durable. It is not forced to disk: it outlives a process that is killed, which is what
-    it is for, and not a machine that loses its power.
-    """
+    record: Record
+    raw_file: Path
+    raw: str | None = None
 
-    def __init__(self, directory: Path) -> None:
-        self._folder = directory / PENDING
-
-    def create(self) -> None:
-        """Make the folder.
+    def raw_bytes(self) -> bytes:
+        """The raw evidence.
 
         Raises:
-            FileExistsError: it is there already.
+            InputError: it is not the evidence that the record names.
         """
-        make_folder(self._folder)
+        if self.raw is None:
+            data = read_document(self.raw_file, follow_links=False)
+        else:
+            data = self.raw.encode()
+        if hashlib.sha256(data).hexdigest() != self.record.raw_sha256:
+            raise InputError(
+                f"resume: {self.raw_file}: not the raw evidence of task {self.record.task_id!r}"
+            )
+        return data
 
-    def hold(self, record: Record, raw: str) -> None:
-        """Keep an answer until `release`."""
-        held = dumps({"record": record.line(), "raw": raw}).encode()
-        path = self._file(record.task_id)
-        # A task that is asked again has another answer.
-        remove(path, missing_ok=True)
-        with create(path) as file:
-            write_all(file, held)
 
-    def release(self, records: Iterable[Record]) -> None:
-        """Forget answers whose records are durable; harmless where none was held."""
-        for record in records:
-            remove(self._file(record.task_id), missing_ok=True)
+@dataclass(frozen=True, slots=True)
+class Adoption:
+    """What a run takes over: the manifest's section, the answers, what they were measured with.
 
-    def held(self) -> Iterator[Held]:
-        """The answers that were held when the process died, in no order.
+    `programs` are the sessions that gave them, oldest first.
+    """
 
-        A file that was cut off in the middle is none: its answer never had any evidence. Neither is
-        one whose record belongs to other evidence.
-        """
-        for path in sorted(self._folder.glob("*.json")):
-            try:
-                fields = loads(read_document(path, follow_links=False))
-                held = Held(Record.model_validate(fields["record"]), str(fields["raw"]))
-            except (ValueError, KeyError, TypeError):
-                continue
-            if hashlib.sha256(held.raw.encode()).hexdigest() == held.record.raw_sha256:
-                yield held
+    entry: Resumed
+    answers: tuple[AdoptedAnswer, ...]
+    fingerprint: Fingerprint | None
+    programs: tuple[Program, ...] = ()
 
-    def close(self) -> None:
-        """Remove the folder where nothing is held."""
-        with suppress(OSError):
-            remove_folder(self._folder)
+    @property
+    def models(self) -> list[str]:
+        """The models that gave the answers."""
+        return sorted({answer.record.model for answer in self.answers})
 
-    def _file(self, task_id: str) -> Path:
-        return self._folder / raw_name(task_id)
+    def difference(self, now: Fingerprint) -> str | None:
+        """What is measured otherwise now, in one line; None where nothing was taken over."""
+        then = self.fingerprint
+        if then is None or (then.version, then.value) == (now.version, now.value):
+            return None
+        inputs = "".join(
+            f"; {name}: {_shown(then.inputs.get(name))} then, {_shown(value)} now"
+            for name, value in now.inputs.items()
+            if then.inputs.get(name) != value
+        )
+        return f"fingerprint: {then.value} then, {now.value} now{inputs}"
+
+
+def _shown(value: Any) -> str:
+    text = dumps(value)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+
+
+class AdoptedRecords:
+    """Gives adopted records out, each when the results have come to its place.
+
+    Args:
+        order: the ids of all planned tasks, in the dataset's order.
+        records: the adopted ones by task id.
+    """
+
+    def __init__(self, order: Sequence[str], records: Mapping[str, Record]) -> None:
+        self._order = order
+        self._records = records
+        self._place = 0
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a record has not been given out yet."""
+        return any(task_id in self._records for task_id in self._order[self._place :])
+
+    def until(self, stops: Collection[str]) -> list[Record]:
+        """The records between the last place and the first one of the tasks `stops`."""
+        reached: list[Record] = []
+        while self._place < len(self._order) and (task_id := self._order[self._place]) not in stops:
+            if task_id in self._records:
+                reached.append(self._records[task_id])
+            self._place += 1
+        return reached

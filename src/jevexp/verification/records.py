@@ -11,10 +11,10 @@ from jevexp.core.record import Record
 from jevexp.core.task import Task
 from jevexp.store import RunDirectory, RunStatus
 from jevexp.store.checksums import CHECKSUMS, document_sha256
-from jevexp.store.directory import EARLY, LEDGER, MANIFEST, RAW, RESULTS
+from jevexp.store.directory import EARLY, LEDGER, MANIFEST, PENDING, RAW, RESULTS
 from jevexp.store.finding import earlier_run
 from jevexp.store.manifest import Resumed
-from jevexp.store.records import PENDING, raw_name
+from jevexp.store.records import raw_name
 from jevexp.untrusted.files import opened, read_document, whole_lines
 from jevexp.verification.answers import Answers, Requests, check_cost, check_score
 from jevexp.verification.check import Check

@@ -179,7 +179,7 @@ def test_another_model(desk: Desk, first: Session) -> None:
 
     with desk.patch.context() as patch:
         patch.setattr("tests.run.resume.sessions.Named", Other)
-        patch.setattr("jevexp.store.adoption.Adoption.difference", lambda *arguments: None)
+        patch.setattr("jevexp.store.records.Adoption.difference", lambda *arguments: None)
         second = desk.resume(first)
     assert second.manifest.message == "resume: 'm-1' answered then, 'm-2' does now"
     assert second.provider.received == []

@@ -34,8 +34,7 @@ from jevexp.harness.interrupts import Interrupted
 from jevexp.run import Launch, plan
 from jevexp.store import RunDirectory
 from jevexp.store.checksums import CHECKSUMS
-from jevexp.store.finding import sweep_members
-from jevexp.store.sweep_file import SweepFile
+from jevexp.store.finding import SweepFile, sweep_members
 from jevexp.untrusted.files import permissions
 from jevexp.untrusted.python import safe_environment
 

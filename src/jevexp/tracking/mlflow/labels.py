@@ -196,7 +196,7 @@ def _identity(manifest: Manifest) -> Iterator[tuple[str, str]]:
     yield "Dataset", plain(f"{dataset.name}{f' @ {commit[:12]}' if commit else ''}")
     yield "Dataset hash", code(dataset.dataset_hash)
     yield "Model", code(manifest.model.requested)
-    if unexpected := manifest.model.strangers:
+    if unexpected := manifest.model.unexpected_models:
         yield "Model, answered", f"**{', '.join(map(code, unexpected))}**"
     for name, show, claim, field in (
         ("Quantization", plain, declared.quantization.label, "quantization.ftype"),
