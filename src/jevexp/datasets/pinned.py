@@ -119,8 +119,7 @@ def fetch(
     except OSError as error:
         raise InputError(
             f"{error.filename or path}: cannot use the dataset cache: {error.strerror or error}; "
-            "the environment "
-            "variable JEVEXP_CACHE moves it"
+            "the environment variable JEVEXP_CACHE moves it"
         ) from error
     return path
 
@@ -149,11 +148,9 @@ def pinned_url(dataset: Dataset, pin: PinnedFile) -> str:
     for field in ("base_url", "repository", "commit"):
         if not getattr(dataset, field):
             raise InputError(f"dataset.{field}: missing; a pinned dataset needs it to download")
-    base = str(dataset.base_url)
+    base, field = str(dataset.base_url), "dataset.base_url"
     try:
-        check_address(
-            base, field="dataset.base_url", allow_http=False, key_field=None, way_out=None
-        )
+        check_address(base, field=field, allow_http=False, key_field=None, way_out=None)
     except ValueError as error:
         raise InputError(str(error)) from error
     path = quote(f"{dataset.repository}/{dataset.commit}/{pin.path}")
@@ -234,21 +231,18 @@ def _chunks(url: str, most_bytes: int, limits: Limits) -> Iterator[Iterator[byte
 
 
 def _cause(error: Exception, limits: Limits) -> str:
+    words = " ".join(str(error).split()) or type(error).__name__
     match error:
         case _Refused():
-            return str(error)
+            return words
         case httpx.ConnectTimeout():
             return f"no connection within {limits.connect_s:g} s"
         case httpx.TimeoutException():
             return f"no answer for {limits.silence_s:g} s"
         case httpx.ConnectError():
-            return f"no connection: {_line(error)}"
+            return f"no connection: {words}"
         case _:
-            return f"the connection broke: {_line(error)}"
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+            return f"the connection broke: {words}"
 
 
 @contextmanager

@@ -63,8 +63,8 @@ class _Source:
     name: str
     path: Path
     url: str | None = None
-    pin: PinnedFile | None = None
     sha256: str | None = None
+    tasks: int | None = None
 
 
 def load_dataset(
@@ -89,10 +89,15 @@ def load_dataset(
     Raises:
         InputError: a file cannot be had, is not the pinned one, or holds a line that is no task.
     """
-    if not may_download:
-        _check_cached(dataset, cache)
+    if not may_download and dataset.source == "pinned" and not dataset.path:
+        for pin in dataset.files:
+            if file_state(pin, cache) is not FileState.CACHED:
+                raise InputError(
+                    f"dataset.files: {pin.path} is not in the cache; `jevexp data pull` downloads "
+                    "what jevexp knows, and a run with the dataset's own option what that names"
+                )
     sources = _sources(dataset, cache, show)
-    key = (dataset, _untouched(sources))
+    key = (dataset, tuple(_version(source.path) for source in sources))
     if key not in _last:
         loaded = _load(dataset, sources)
         _last.clear()
@@ -100,39 +105,40 @@ def load_dataset(
     return _last[key]
 
 
-_Key = tuple[Dataset, tuple[tuple[int, ...], ...]]
-_last: dict[_Key, LoadedDataset] = {}
+_last: dict[object, LoadedDataset] = {}
 
 
-def _untouched(sources: Sequence[_Source]) -> tuple[tuple[int, ...], ...]:
-    """What changes when somebody writes to one of the files."""
-    states = []
-    for source in sources:
-        # Reading a file that is not there has words of its own.
-        with suppress(OSError):
-            state = source.path.stat()
-            states.append((state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns))
-    return tuple(states)
+def _version(path: Path) -> tuple[int, ...] | None:
+    """What changes when somebody writes to a file; None where reading it will say what is wrong."""
+    with suppress(OSError):
+        state = path.stat()
+        return state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns
+    return None
 
 
 def _load(dataset: Dataset, sources: Sequence[_Source]) -> LoadedDataset:
     lines: list[bytes] = []
     canonical: list[bytes] = []
-    loaded: list[LoadedFile] = []
+    files: list[LoadedFile] = []
     places: dict[str, str] = {}
     for source in sources:
         # Pinned bytes are what they are; whoever writes a file wants to hear of a typing error.
         file = read_file(source.path, strict=dataset.source != "pinned", places=places)
-        _check_pin(source, file.sha256, len(file.lines))
+        n_tasks = len(file.lines)
+        # The file may be another one than a moment before.
+        if source.sha256 not in (None, file.sha256):
+            raise InputError(f"{source.path}: changed while it was read; start again")
+        if source.tasks not in (None, n_tasks):
+            raise InputError(f"{source.path}: expected {source.tasks} tasks, found {n_tasks}")
         lines += file.lines
         canonical += file.canonical
-        loaded.append(
+        files.append(
             LoadedFile(
                 name=source.name,
                 url=source.url,
                 sha256=file.sha256,
                 bytes=file.bytes,
-                tasks=len(file.lines),
+                tasks=n_tasks,
             )
         )
     whole = hash_of(canonical)
@@ -142,8 +148,8 @@ def _load(dataset: Dataset, sources: Sequence[_Source]) -> LoadedDataset:
         name=dataset.name,
         tasks=Tasks(lines),
         dataset_hash=whole,
-        files=tuple(loaded),
-        pin=_pin(dataset),
+        files=tuple(files),
+        pin={field: getattr(dataset, field) for field in PIN_FIELDS},
     )
 
 
@@ -189,78 +195,57 @@ def pull(dataset: Dataset, *, cache: Path | None = None, show: Console | None = 
     return [fetch(pin, pinned_url(dataset, pin), cache=cache, show=show) for pin in dataset.files]
 
 
-def _check_cached(dataset: Dataset, cache: Path | None) -> None:
-    if dataset.source != "pinned" or dataset.path:
-        return
-    for pin in dataset.files:
-        if file_state(pin, cache) is not FileState.CACHED:
-            raise InputError(
-                f"dataset.files: {pin.path} is not in the cache; `jevexp data pull` downloads what "
-                "jevexp knows, and a run with the dataset's own option what that names"
-            )
-
-
 def _sources(dataset: Dataset, cache: Path | None, show: Console | None) -> list[_Source]:
+    path = Path(dataset.path or "").expanduser()
     if dataset.source == "local":
-        return [_local(dataset)]
+        if dataset.sha256 is not None:
+            with _readable(path):
+                sha256 = sha256_of(path)
+            if sha256 != dataset.sha256:
+                raise InputError(
+                    f"dataset.sha256: expected {dataset.sha256}, found {sha256} in {path}"
+                )
+        return [_Source(str(dataset.path), path, sha256=dataset.sha256)]
     if not dataset.files:
         raise InputError(f"dataset.files: {dataset.name} names no file")
+    names = [PurePosixPath(pin.path).name for pin in dataset.files]
     if dataset.source == "shipped":
-        return _shipped(dataset)
-    if dataset.path:
-        paths = _copies(dataset, Path(dataset.path).expanduser())
-    else:
+        if dataset.path:
+            raise InputError(
+                f"dataset.path: {dataset.name} ships with jevexp; use dataset=local for your own "
+                "file"
+            )
+        paths = [Path(__file__).with_name(name) for name in names]
+        _prove(paths, dataset.files, "install jevexp again")
+    elif not dataset.path:
         paths = pull(dataset, cache=cache, show=show)
+    elif len(names) > 1 and not path.is_dir():
+        raise InputError(
+            f"dataset.path: expected a folder with the {len(names)} files of {dataset.name}, "
+            f"found {str(path)!r}"
+        )
+    else:
+        paths = [path / name for name in names] if path.is_dir() else [path]
+        _prove(paths, dataset.files, "leave dataset.path out to download it, or use dataset=local")
+    address_known = dataset.base_url and dataset.repository and dataset.commit
+    is_published = dataset.source == "pinned" and address_known
     return [
-        _Source(pin.path, path, url=_published(dataset, pin), pin=pin, sha256=pin.sha256)
+        _Source(
+            pin.path,
+            path,
+            pinned_url(dataset, pin) if is_published else None,
+            pin.sha256,
+            pin.tasks,
+        )
         for pin, path in zip(dataset.files, paths, strict=True)
     ]
 
 
-def _local(dataset: Dataset) -> _Source:
-    given = str(dataset.path)
-    path = Path(given).expanduser()
-    if dataset.sha256 is not None:
+def _prove(paths: Sequence[Path], pins: Sequence[PinnedFile], way_out: str) -> None:
+    for path, pin in zip(paths, pins, strict=True):
         with _readable(path):
-            sha256 = sha256_of(path)
-        if sha256 != dataset.sha256:
-            raise InputError(f"dataset.sha256: expected {dataset.sha256}, found {sha256} in {path}")
-    return _Source(given, path, sha256=dataset.sha256)
-
-
-def _shipped(dataset: Dataset) -> list[_Source]:
-    if dataset.path:
-        raise InputError(
-            f"dataset.path: {dataset.name} ships with jevexp; use dataset=local for your own file"
-        )
-    sources = []
-    for pin in dataset.files:
-        path = Path(__file__).with_name(PurePosixPath(pin.path).name)
-        _prove(path, pin, "install jevexp again")
-        sources.append(_Source(pin.path, path, pin=pin, sha256=pin.sha256))
-    return sources
-
-
-def _copies(dataset: Dataset, given: Path) -> list[Path]:
-    """The copy of each pinned file: `given` itself, or in the folder that it is."""
-    if given.is_dir():
-        paths = [given / PurePosixPath(pin.path).name for pin in dataset.files]
-    elif len(dataset.files) == 1:
-        paths = [given]
-    else:
-        raise InputError(
-            f"dataset.path: expected a folder with the {len(dataset.files)} files of "
-            f"{dataset.name}, found {str(given)!r}"
-        )
-    for pin, path in zip(dataset.files, paths, strict=True):
-        _prove(path, pin, "leave dataset.path out to download it, or use dataset=local")
-    return paths
-
-
-def _prove(path: Path, pin: PinnedFile, way_out: str) -> None:
-    with _readable(path):
-        if mismatch := difference(path, pin):
-            raise InputError(f"{path}: not the pinned file: {mismatch}; {way_out}")
+            if mismatch := difference(path, pin):
+                raise InputError(f"{path}: not the pinned file: {mismatch}; {way_out}")
 
 
 @contextmanager
@@ -269,20 +254,3 @@ def _readable(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise InputError(f"dataset.path: cannot read {path}: {error.strerror or error}") from error
-
-
-def _published(dataset: Dataset, pin: PinnedFile) -> str | None:
-    known = dataset.base_url and dataset.repository and dataset.commit
-    return pinned_url(dataset, pin) if known else None
-
-
-def _check_pin(source: _Source, sha256: str, tasks: int) -> None:
-    """Check what was read, since a file may be another one than a moment before."""
-    if (expected := source.sha256) is not None and expected != sha256:
-        raise InputError(f"{source.path}: changed while it was read; start again")
-    if source.pin is not None and source.pin.tasks != tasks:
-        raise InputError(f"{source.path}: expected {source.pin.tasks} tasks, found {tasks}")
-
-
-def _pin(dataset: Dataset) -> dict[str, Any]:
-    return {field: getattr(dataset, field) for field in PIN_FIELDS}

@@ -41,9 +41,6 @@ class Tasks(Sequence[Task]):
 
     A task as objects takes about eight times the memory of its line, and most of a run looks at one
     task at a time; making one again takes less than a tenth of a millisecond.
-
-    Args:
-        lines: a task file's lines, each of which was found to be a task.
     """
 
     def __init__(self, lines: Sequence[bytes]) -> None:
@@ -119,21 +116,25 @@ def read_file(path: Path, *, strict: bool, places: dict[str, str]) -> TaskFile:
     digest = hashlib.sha256()
     size = 0
     lines: list[bytes] = []
-    canonical = []
+    canonical: list[bytes] = []
     try:
         with opened(path) as stream:
             for number, raw in numbered_lines(stream):
                 digest.update(raw)
                 size += len(raw)
-                if raw.strip():
-                    try:
-                        task = _task_once(raw, f"{path}:{number}", strict=strict, places=places)
-                    except BadLine as error:
-                        if not lines and (advice := lines_advice(path)):
-                            raise InputError(f"{path}: {advice}") from error
-                        raise InputError(f"{path}:{number}: {error}") from error
-                    lines.append(raw)
-                    canonical.append(canonical_line(task))
+                if not raw.strip():
+                    continue
+                try:
+                    task_id, canonical_task = _parse(raw, strict=strict)
+                    if first := places.get(task_id):
+                        raise _BadLine(f"task {task_id!r}: id: also at {first}")
+                except _BadLine as error:
+                    if not lines and (advice := lines_advice(path)):
+                        raise InputError(f"{path}: {advice}") from error
+                    raise InputError(f"{path}:{number}: {error}") from error
+                places[task_id] = f"{path}:{number}"
+                lines.append(raw)
+                canonical.append(canonical_task)
     except TooLong as error:
         raise InputError(f"{path}:{error.line}: {error}; one task a line") from error
     except OSError as error:
@@ -141,14 +142,6 @@ def read_file(path: Path, *, strict: bool, places: dict[str, str]) -> TaskFile:
     if not lines:
         raise InputError(f"{path}: holds no tasks; a task file has one JSON object a line")
     return TaskFile(tuple(lines), tuple(canonical), digest.hexdigest(), size)
-
-
-def _task_once(raw: bytes, place: str, *, strict: bool, places: dict[str, str]) -> Task:
-    task = parse(raw, strict=strict)
-    if first := places.get(task.id):
-        raise BadLine(f"task {task.id!r}: id: also at {first}")
-    places[task.id] = place
-    return task
 
 
 def lines_advice(path: Path) -> str | None:
@@ -159,72 +152,54 @@ def lines_advice(path: Path) -> str | None:
         return None
 
 
-class BadLine(ValueError):
+class _BadLine(ValueError):
     """There is no usable task on the line; names the task and the field where they are known."""
 
 
-def parse(raw: bytes, *, strict: bool) -> Task:
-    """The task on one line of a task file.
-
-    Args:
-        raw: the line's bytes.
-        strict: refuse fields that no task has, instead of ignoring them.
+def _parse(raw: bytes, *, strict: bool) -> tuple[str, bytes]:
+    """Id and canonical line of the task on one line of a task file.
 
     Raises:
-        BadLine: not UTF-8, not JSON, or not a task.
+        _BadLine: not UTF-8, not JSON, or not a task.
     """
-    text = _text(raw.rstrip(b"\r\n"))
-    document = _document(text)
-    if not isinstance(document, dict):
-        raise BadLine(f"expected an object, found {_shown(document)}")
+    if raw.startswith(_BYTE_ORDER_MARK):
+        raise _BadLine("begins with a byte order mark; save the file as UTF-8 without one")
     try:
-        _check_once_and_whole(text)
+        text = raw.rstrip(b"\r\n").decode()
+        document = loads(text, lenient=True)
+    except UnicodeDecodeError as error:
+        at = error.start
+        raise _BadLine(f"not UTF-8: byte 0x{raw[at]:02x} at position {at + 1}") from error
+    except json.JSONDecodeError as error:
+        raise _BadLine(f"not JSON: {error.msg} at column {error.colno}") from error
+    except ValueError as error:
+        raise _BadLine(f"not JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise _BadLine(f"expected an object, found {_shown(document)}")
+    name = document.get("id")
+    task_name = f"task {name!r}: " if isinstance(name, str) else ""
+    try:
+        # A key that occurs twice, and half of a surrogate pair: now they can be told with the id.
+        loads(text)
         if strict:
-            _check_known(document)
-        return _task(document)
-    except BadLine as error:
-        name = document.get("id")
-        if not isinstance(name, str):
-            raise
-        raise BadLine(f"task {name!r}: {error}") from error
+            _refuse_unknown(document, Task, prefix="")
+            if isinstance(question := document.get("question"), dict):
+                _refuse_unknown(question, Question, prefix="question.")
+    except ValueError as error:
+        raise _BadLine(f"{task_name}{error}") from error
+    try:
+        task = Task.model_validate(document)
+        return task.id, canonical_line(task)
+    except ValidationError as error:
+        raise _BadLine(f"{task_name}{_explain(error)}") from error
+    except (ValueError, RecursionError) as error:
+        # Pydantic writes criteria out, and goes less deep than the parser did.
+        raise _BadLine(f"{task_name}question: nested too deep") from error
 
 
 def canonical_line(task: Task) -> bytes:
     """The task as it enters the dataset hash: UTF-8 JSON with sorted keys, and a newline."""
     return f"{dumps(task.canonical(), sort_keys=True)}\n".encode()
-
-
-def _text(raw: bytes) -> str:
-    if raw.startswith(_BYTE_ORDER_MARK):
-        raise BadLine("begins with a byte order mark; save the file as UTF-8 without one")
-    try:
-        return raw.decode()
-    except UnicodeDecodeError as error:
-        at = error.start
-        raise BadLine(f"not UTF-8: byte 0x{raw[at]:02x} at position {at + 1}") from error
-
-
-def _document(text: str) -> Any:
-    try:
-        return loads(text, lenient=True)
-    except json.JSONDecodeError as error:
-        raise BadLine(f"not JSON: {error.msg} at column {error.colno}") from error
-    except ValueError as error:
-        raise BadLine(f"not JSON: {error}") from error
-
-
-def _check_once_and_whole(text: str) -> None:
-    """Refuse a key that occurs twice, and half of a surrogate pair; the task's id is known now."""
-    try:
-        loads(text)
-    except ValueError as error:
-        raise BadLine(str(error)) from error
-
-
-def _check_known(document: dict[str, Any]) -> None:
-    _refuse_unknown(document, Task, prefix="")
-    if isinstance(question := document.get("question"), dict):
-        _refuse_unknown(question, Question, prefix="question.")
 
 
 def _refuse_unknown(fields: dict[str, Any], model: type[BaseModel], *, prefix: str) -> None:
@@ -233,21 +208,9 @@ def _refuse_unknown(fields: dict[str, Any], model: type[BaseModel], *, prefix: s
         if key not in known:
             near = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
             hint = f"did you mean {prefix}{near[0]}?" if near else f"there are {', '.join(known)}"
-            raise BadLine(
+            raise _BadLine(
                 f"{prefix}{key if key.isidentifier() else repr(key)}: no such field; {hint}"
             )
-
-
-def _task(document: dict[str, Any]) -> Task:
-    try:
-        task = Task.model_validate(document)
-        canonical_line(task)
-    except ValidationError as error:
-        raise BadLine(_explain(error)) from error
-    except (ValueError, RecursionError) as error:
-        # Pydantic writes criteria out, and goes less deep than the parser did.
-        raise BadLine("question: nested too deep") from error
-    return task
 
 
 def _explain(error: ValidationError) -> str:
