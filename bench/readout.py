@@ -28,8 +28,8 @@ from rich.console import Console
 from rich.table import Table
 
 from jevexp.backends.llama_cpp import LlamaCpp
-from jevexp.backends.llama_cpp.server import find_weights
-from jevexp.backends.server.managed import ManagedServer
+from jevexp.backends.llama_cpp.server import ManagedServer
+from jevexp.backends.llama_cpp.weights import find_weights
 from jevexp.core.decision import Request
 from jevexp.core.task import Kind, Question
 from jevexp.errors import InputError

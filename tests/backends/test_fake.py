@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jevexp.backends.factory import make_backend
 from jevexp.backends.fake import Fake, answer_key
+from jevexp.backends.protocol import make_backend
 from jevexp.core.decision import Decision, Request
 from jevexp.core.task import Question, Task
 from jevexp.errors import InputError

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from jevexp.backends.factory import make_backend
-from jevexp.backends.protocol import check_concurrency
+from jevexp.backends.protocol import check_concurrency, make_backend
 from jevexp.errors import InputError
 from tests.support.compose import compose
 from tests.support.provider import Provider

@@ -9,7 +9,7 @@ import pytest
 from omegaconf.basecontainer import BaseContainer as Resolvers
 from yaml import YAMLError  # type: ignore[import-untyped]
 
-from jevexp.backends.factory import make_backend
+from jevexp.backends.protocol import make_backend
 from jevexp.errors import InputError
 from jevexp.run import plan
 from tests.support.cli import jevexp

@@ -16,7 +16,8 @@ import pytest
 
 from jevexp.backends.fake import Fake, answer_key
 from jevexp.backends.llama_cpp import LlamaCpp
-from jevexp.backends.openai import OpenAIChat, OpenAILogprobs
+from jevexp.backends.openai.chat import OpenAIChat
+from jevexp.backends.openai.logprobs import OpenAILogprobs
 from jevexp.backends.protocol import Backend
 from jevexp.backends.python_factory import make_python
 from jevexp.backends.replay import Replay
@@ -156,7 +157,7 @@ def systemone_scripted(folder: Path, requests: Sequence[Request]) -> Iterator[Ba
     """The System One provider on a local service that answers well."""
     del folder, requests
     with scripted_systemone() as service:
-        yield SystemOne(systemone_settings(service.url))
+        yield SystemOne(systemone_settings(service.url), model_identity())
 
 
 @contextmanager
@@ -164,7 +165,7 @@ def systemone_sparrow(folder: Path, requests: Sequence[Request]) -> Iterator[Bac
     """The System One provider on a small real model, which it starts itself."""
     del folder, requests
     pytest.importorskip("sparrow_decider", reason="sparrow-decider is not installed")
-    yield SystemOne(systemone_settings(command=SPARROW))
+    yield SystemOne(systemone_settings(command=SPARROW), model_identity())
 
 
 @contextmanager

@@ -37,15 +37,15 @@ MODULE = '''
 
 from pathlib import Path
 
-from jevexp.backends.connection import Connected, Connection, http_error
+from jevexp.backends.connection import Connected, HttpConnection
 from jevexp.backends.rereading import AnswerReader, RecordedTransport
-from jevexp.backends.transport import Failure
+from jevexp.backends.transport import Failure, http_error
 from jevexp.core.decision import Decision
 
 
 def make(settings, model, tasks):
     """The provider, not opened yet."""
-    return Weighing(settings)
+    return Weighing(settings, model)
 
 
 def reader(settings, description):
@@ -58,15 +58,10 @@ def reader(settings, description):
 class Weighing(Connected):
     """The provider."""
 
-    def open(self, log_directory: Path):
-        """Connect."""
-        self._connection = Connection(self._settings, log_directory)
+    def _open(self, log_directory: Path):
+        connection = self._hold(HttpConnection(self._settings, log_directory))
         self._facts = {"kind": self._settings.kind, "model": "scale-1"}
-        return self
-
-    def decide(self, request):
-        """Ask once."""
-        return ask(self._connection.transport, request, self._settings)
+        self._ask = lambda request: ask(connection.transport, request, self._settings)
 
 
 def ask(transport, request, settings):

@@ -18,7 +18,8 @@ from hydra._internal.utils import get_args_parser
 from omegaconf import OmegaConf
 
 from jevexp.backends.llama_cpp import LlamaCpp
-from jevexp.backends.openai import OpenAIChat, OpenAILogprobs
+from jevexp.backends.openai.chat import OpenAIChat
+from jevexp.backends.openai.logprobs import OpenAILogprobs
 from jevexp.backends.protocol import Backend
 from jevexp.backends.replay import read_answers, read_run
 from jevexp.backends.systemone import SystemOne
@@ -145,7 +146,9 @@ def reply(status: int, body: bytes) -> httpx.Response:
 
 def system_one(place: Path) -> AbstractContextManager[Case]:
     return answers(
-        place, systemone.scripted_systemone, lambda url: SystemOne(systemone.settings(url))
+        place,
+        systemone.scripted_systemone,
+        lambda url: SystemOne(systemone.settings(url), model_identity()),
     )
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
-from jevexp.backends.llama_cpp.server import find_weights
+from jevexp.backends.llama_cpp.weights import find_weights
 from jevexp.core.identity import ClaimStatus, Source
 from jevexp.identity import Observed, model_config, observe, reconcile
 from jevexp.settings import ModelIdentity

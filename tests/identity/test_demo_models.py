@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from jevexp.backends.llama_cpp.server import find_weights
+from jevexp.backends.llama_cpp.weights import find_weights
 from jevexp.core.identity import ClaimStatus, Level
 from jevexp.identity import Observed, observe, reconcile
 from jevexp.settings import ModelIdentity

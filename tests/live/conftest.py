@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from jevexp.backends.llama_cpp import LlamaCpp
-from jevexp.backends.llama_cpp.server import find_weights
+from jevexp.backends.llama_cpp.weights import find_weights
 from jevexp.errors import InputError
 from tests.support.llama import backend_settings, model_identity, open_server
 

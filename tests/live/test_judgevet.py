@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from jevexp.backends.judgevet import Judgevet
-from jevexp.backends.llama_cpp.server import find_weights
-from jevexp.backends.server.command import CommandServer
+from jevexp.backends.llama_cpp.weights import find_weights
+from jevexp.backends.server import CommandServer
 from jevexp.core.decision import Request
 from jevexp.core.task import Task
 from jevexp.errors import InputError

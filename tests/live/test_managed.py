@@ -14,8 +14,8 @@ import httpx
 import pytest
 
 from jevexp.backends.llama_cpp import LlamaCpp
-from jevexp.backends.server.managed import ManagedServer
-from jevexp.backends.server.process import LOG_NAME
+from jevexp.backends.llama_cpp.server import ManagedServer
+from jevexp.backends.server import LOG_NAME
 from jevexp.core.decision import Decision
 from jevexp.errors import InputError
 from tests.support.llama import backend_settings, model_identity, noul
@@ -68,7 +68,8 @@ def test_it_answers_under_the_configured_alias_and_logs_to_the_run(
 
 
 def test_nobody_without_its_key_is_answered(managed: LlamaCpp, tmp_path: Path) -> None:
-    server = managed._server
+    assert managed._connection is not None
+    server = managed._connection.server
     assert server is not None
     log = (tmp_path / LOG_NAME).read_text()
     port = re.findall(r"listening on http://127\.0\.0\.1:(\d+)", log)[0]
@@ -91,8 +92,10 @@ def test_nobody_without_its_key_is_answered(managed: LlamaCpp, tmp_path: Path) -
 def test_its_key_is_another_one_each_time_and_nowhere(
     managed: LlamaCpp, tiny_gguf: Path, tmp_path: Path
 ) -> None:
-    first = managed._server
+    assert managed._connection is not None
+    first = managed._connection.server
     assert first is not None
+    assert first.key is not None
     decision = managed.decide(noul())
     seen = repr(managed.describe()) + repr(decision) + (tmp_path / LOG_NAME).read_text()
     pid = pid_of(managed)

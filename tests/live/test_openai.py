@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import jevexp.datasets
-from jevexp.backends.openai import OpenAIChat, OpenAILogprobs
+from jevexp.backends.openai.chat import OpenAIChat
+from jevexp.backends.openai.logprobs import OpenAILogprobs
 from jevexp.core.decision import ProbsSource, Request
 from jevexp.core.task import Task
 from jevexp.datasets import load_tasks

@@ -17,6 +17,7 @@ from jevexp.ledger import FileLedger
 from jevexp.store import RunDirectory
 from tests.contract.questions import described, levels
 from tests.support.cli import jevexp, only_run
+from tests.support.llama import model_identity
 from tests.support.systemone import settings
 from tests.support.tasks import task
 
@@ -124,7 +125,7 @@ class Done:
 def ask_all(service: Service, folder: Path, **fields: Any) -> Done:
     """Each task in a run of its own, as failures in a row would end a longer one."""
     done = Done([], [], RunDirectory.create(folder / "run"))
-    backend = SystemOne(settings(service.url, **fields)).open(folder)
+    backend = SystemOne(settings(service.url, **fields), model_identity()).open(folder)
     with FileLedger(folder / "ledger.jsonl", 1.0) as ledger:
         for one in TASKS:
             runner = Runner(

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from jevexp.backends.llama_cpp.server import find_weights
-from jevexp.backends.server.command import CommandServer
+from jevexp.backends.llama_cpp.weights import find_weights
+from jevexp.backends.server import CommandServer
 from jevexp.backends.systemone import SystemOne
 from jevexp.core.decision import Request
 from jevexp.errors import InputError
@@ -44,7 +44,7 @@ def manifest(path: Path) -> dict[str, Any]:
 def test_it_answers_every_kind_and_ends_with_the_provider(
     command: list[str], tmp_path: Path
 ) -> None:
-    backend = SystemOne(settings(command=command)).open(tmp_path)
+    backend = SystemOne(settings(command=command), model_identity()).open(tmp_path)
     decisions = {
         kind: backend.decide(Request.of(task, "jev-latest")) for kind, task in TASKS.items()
     }
@@ -62,7 +62,7 @@ def test_only_what_a_server_says_of_itself_is_described(tmp_path: Path) -> None:
     pytest.importorskip("laya_serve", reason="laya-serve is not installed")
     described = []
     for command in (SPARROW, LAYA):
-        backend = SystemOne(settings(command=command)).open(tmp_path)
+        backend = SystemOne(settings(command=command), model_identity()).open(tmp_path)
         described.append(backend.describe())
         backend.close()
     sparrow, laya = described

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from jevexp.backends.judgevet import Judgevet
-from jevexp.backends.judgevet.backend import require_packages
+from jevexp.backends.judgevet import Judgevet, require_packages
 from jevexp.errors import InputError
 from jevexp.settings import JudgevetBackend
 from tests.support.compose import compose

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from jevexp.backends.server.managed import ManagedServer
+from jevexp.backends.llama_cpp.server import ManagedServer
 from jevexp.core.decision import Request
 from jevexp.core.task import Question
 from jevexp.settings import LlamaCppBackend, ModelIdentity

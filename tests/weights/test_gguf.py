@@ -5,7 +5,7 @@ from pathlib import Path
 import gguf
 import pytest
 
-from jevexp.backends.llama_cpp.server import find_weights
+from jevexp.backends.llama_cpp.weights import find_weights
 from jevexp.core.ftype import Ftype
 from jevexp.weights.digest import WeightsError
 from jevexp.weights.gguf import GgufHeader, read_header

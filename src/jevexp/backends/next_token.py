@@ -26,13 +26,13 @@ from jevexp.backends.readout import (
     read_unbiased,
 )
 from jevexp.backends.rereading import RawAnswer
-from jevexp.backends.transport import Failure, Reply
+from jevexp.backends.transport import Failure, HttpPoster, Reply, name_or_none
 from jevexp.core.decision import Decision, Request
 
 # The strongest bias that OpenAI's description allows.
 FORCING_BIAS = 100.0
-# What symbols are looked up after where nobody sees the prompt, and answers begin after: not a word
-# that they could join.
+# Symbols are looked up after this where nobody sees the prompt, and answers begin after it: it is
+# not a word that they could join.
 CONTEXT = "\n"
 
 
@@ -61,10 +61,17 @@ class Prompt:
     end: str = ""
 
     @classmethod
-    def rendered(cls, asked: Message, text: str) -> "Prompt":
+    def rendered(cls, user: Message, text: str) -> "Prompt":
         """The prompt that `text` is, with the message's ending in it if the template left it."""
-        _, ending, after = text.rpartition(asked.ending)
-        return cls(asked.content, text, ending + after if ending else "")
+        _, ending, after = text.rpartition(user.ending)
+        return cls(user.content, text, ending + after if ending else "")
+
+    @property
+    def evidence(self) -> dict[str, str]:
+        """The SHA-256 of its UTF-8 bytes, where the server showed it."""
+        if self.text is None:
+            return {}
+        return {"prompt_sha256": hashlib.sha256(self.text.encode()).hexdigest()}
 
 
 @dataclass(slots=True)
@@ -81,29 +88,25 @@ class NothingListed(Failure):
 
 
 class CompletionClient(Protocol):
-    """One server as it is asked for a single token, and what evidence of that looks like."""
+    """One server as it is asked for a single token, and what evidence of that looks like.
 
-    @property
-    def endpoint(self) -> str:
-        """Where the body is posted to."""
+    Attributes:
+        transport: the server, or a recording of it.
+        endpoint: where a body is posted to.
+        tokenizer: the server's tokenizer; None where it offers none.
+        reach: how far a bias gets.
+        bias: what is added to every candidate's logit where the probabilities know of it.
+        most_listed: how many tokens the server lists.
+    """
 
-    @property
-    def tokenizer(self) -> Tokenizer | None:
-        """The server's tokenizer; None where it offers none."""
+    transport: HttpPoster
+    endpoint: str
+    tokenizer: Tokenizer | None
+    reach: BiasReach
+    bias: float
+    most_listed: int
 
-    @property
-    def reach(self) -> BiasReach:
-        """How far a bias gets."""
-
-    @property
-    def bias(self) -> float:
-        """What is added to every candidate's logit where the probabilities know of it."""
-
-    @property
-    def most_listed(self) -> int:
-        """How many tokens the server lists."""
-
-    def render(self, asked: Message, exchange: Exchange) -> Prompt:
+    def render(self, user: Message, exchange: Exchange) -> Prompt:
         """The prompt for a message; raises Failure."""
 
     def body(
@@ -116,18 +119,20 @@ class CompletionClient(Protocol):
 
     def post(self, body: dict[str, Any]) -> Reply:
         """The reply to a body, not read yet; raises Failure."""
+        return self.transport.post(self.endpoint, body)
 
     def listing(self, reply: Reply) -> Listing:
         """The tokens in a reply; raises NothingListed, or Failure for any other defect."""
+
+    def failure(self, reply: Reply, code: str, kind: type[Failure] = Failure) -> Failure:
+        """What is wrong with a reply, and the reply as evidence."""
+        return kind(code, reply.status, {"endpoint": self.endpoint, "body": reply.body})
 
     def sent(self, exchange: Exchange) -> dict[str, Any]:
         """What was sent, as evidence."""
 
     def answer_fields(self, exchange: Exchange, readout: dict[str, Any]) -> dict[str, Any]:
-        """The fields of a decision that each server spells in its own way.
-
-        These are response, usage and runtime, and `model` where the answer names one.
-        """
+        """What each server spells in its own way: response, usage, runtime and model."""
 
 
 class Decider:
@@ -140,21 +145,27 @@ class Decider:
 
     def decide(self, request: Request) -> Decision:
         """Ask, once where that is enough; every failure is a decision that is not ok."""
-        model = self._model or request.model
-        if refused := self._refused(len(request.question.options)):
-            return Decision(ok=False, model=model, error=refused)
-        asked, exchange = message(request), Exchange()
+        client, model = self._client, self._model or request.model
+        options, most = len(request.question.options), MOST_OPTIONS
+        if not options:
+            return Decision(ok=False, model=model, error="options_unknown")
+        if client.reach is BiasReach.PROBABILITIES:
+            # A list after the bias cannot hold more candidates than tokens.
+            most = min(most, client.most_listed)
+        if options > most:
+            return Decision(ok=False, model=model, error="too_many_options")
+        user, exchange = message(request), Exchange()
         try:
-            prompt = self._client.render(asked, exchange)
-            candidates = self._candidates(asked, prompt, exchange)
-            readout, bias = self._read(prompt, candidates, request.model, exchange)
+            prompt = client.render(user, exchange)
+            candidates = self._candidates(user, prompt, exchange)
+            readout, bias = _Reading(client, prompt, candidates, request.model, exchange).read()
         except Failure as failure:
             return Decision(
                 ok=False,
                 model=model,
                 error=failure.code,
                 status_code=failure.status,
-                request=request.wire() | {"sent": self._client.sent(exchange)},
+                request=request.wire() | {"sent": client.sent(exchange)},
                 response=failure.evidence,
             )
         masses = {
@@ -162,129 +173,105 @@ class Decider:
             "candidate_mass": readout.candidate_mass,
             "bias": bias,
         }
-        fields = {"model": model} | self._client.answer_fields(exchange, masses)
+        fields = client.answer_fields(exchange, masses)
         return Decision(
             ok=True,
-            probs=dict(zip(asked.symbols, readout.shares, strict=True)),
+            model=name_or_none(fields.pop("model")) or model,
+            probs=dict(zip(user.symbols, readout.shares, strict=True)),
             status_code=exchange.replies[-1].status,
-            request=request.wire() | {"sent": self._client.sent(exchange)},
+            request=request.wire() | {"sent": client.sent(exchange)},
             **fields,
         )
 
-    def _refused(self, options: int) -> str | None:
-        if not options:
-            return "options_unknown"
-        # A list after the bias cannot hold more candidates than tokens.
-        biased = self._client.reach is BiasReach.PROBABILITIES
-        most = min(MOST_OPTIONS, self._client.most_listed) if biased else MOST_OPTIONS
-        return "too_many_options" if options > most else None
-
-    def _candidates(self, asked: Message, prompt: Prompt, exchange: Exchange) -> list[Candidate]:
+    def _candidates(self, user: Message, prompt: Prompt, exchange: Exchange) -> list[Candidate]:
         """The options' tokens after the prompt, without ids where the server tells none."""
-        symbols = list(asked.symbols.values())
+        symbols = list(user.symbols.values())
         ids: Sequence[int | None] = [None] * len(symbols)
         if self._lookup is not None:
             text = CONTEXT if prompt.text is None else prompt.text
             ids = self._lookup.ids(text, prompt.end, symbols)
         candidates = [Candidate(symbol, token) for symbol, token in zip(symbols, ids, strict=True)]
-        exchange.sent = prompt_hash(prompt) | {
+        exchange.sent = prompt.evidence | {
             "candidates": {
                 label: {"text": candidate.text, "id": candidate.id}
-                for label, candidate in zip(asked.symbols, candidates, strict=True)
+                for label, candidate in zip(user.symbols, candidates, strict=True)
             }
         }
         return candidates
 
-    def _read(
-        self, prompt: Prompt, candidates: list[Candidate], model: str, exchange: Exchange
-    ) -> tuple[Readout, float | None]:
-        """The readout, and the bias that it was read with."""
-        known = all(candidate.id is not None for candidate in candidates)
-        if known and self._client.reach is BiasReach.PROBABILITIES:
-            return self._read_biased(prompt, candidates, model, exchange)
-        return self._read_unbiased(prompt, candidates, model, exchange), None
 
-    def _read_biased(
-        self, prompt: Prompt, candidates: list[Candidate], model: str, exchange: Exchange
-    ) -> tuple[Readout, float]:
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """One question, put to the server until all candidates are read or one cannot be."""
+
+    client: CompletionClient
+    prompt: Prompt
+    candidates: Sequence[Candidate]
+    model: str
+    exchange: Exchange
+
+    def read(self) -> tuple[Readout, float | None]:
+        """The readout, and the bias that it was read with; raises Failure."""
+        ids = [candidate.id for candidate in self.candidates if candidate.id is not None]
+        if self.client.reach is BiasReach.PROBABILITIES and len(ids) == len(self.candidates):
+            return self._biased(ids)
+        return self._unbiased(), None
+
+    def _biased(self, ids: Sequence[int]) -> tuple[Readout, float]:
         """All candidates from one list; with a stronger bias where one of them missed it.
 
         There is no list at all where a token was predicted that is no text on its own, which the
         stronger bias keeps from happening again.
         """
-        ids = [candidate.id for candidate in candidates if candidate.id is not None]
-        for bias in (self._client.bias, MISSING_BIAS):
-            biases = dict.fromkeys(ids, bias)
-            body = self._client.body(prompt, model, biases, len(candidates))
+        for bias in (self.client.bias, MISSING_BIAS):
             try:
-                listing = self._ask(body, exchange)
+                reply, listing = self._ask(dict.fromkeys(ids, bias), len(ids))
             except NothingListed:
                 if bias == MISSING_BIAS:
                     raise
                 continue
-            reply = exchange.replies[-1]
-            listed = [self._find(listing, candidate, reply) for candidate in candidates]
-            known = [entry.probability for entry in listed if entry is not None]
-            if len(known) == len(listed):
+            entries = [self._find(listing, candidate, reply) for candidate in self.candidates]
+            known = [entry.probability for entry in entries if entry is not None]
+            if len(known) == len(entries):
                 try:
                     return read_biased(known, bias), bias
                 except ValueError as error:
-                    raise self._unreadable(reply, "bad_response") from error
-        raise self._unreadable(exchange.replies[-1], "candidate_missing")
+                    raise self.client.failure(reply, "bad_response") from error
+        raise self.client.failure(self.exchange.replies[-1], "candidate_missing")
 
-    def _read_unbiased(
-        self, prompt: Prompt, candidates: list[Candidate], model: str, exchange: Exchange
-    ) -> Readout:
+    def _unbiased(self) -> Readout:
         """Candidates from a list without a bias, and those that it lacks each by force."""
-        listing = self._ask(self._client.body(prompt, model, {}, None), exchange)
-        reply = exchange.replies[-1]
-        logprobs = []
-        for candidate in candidates:
-            entry = self._find(listing, candidate, reply)
-            if entry is None:
-                entry = self._forced(prompt, candidate, model, exchange)
-            logprobs.append(entry.logprob)
+        reply, listing = self._ask({})
+        entries = [
+            self._find(listing, candidate, reply) or self._forced(candidate)
+            for candidate in self.candidates
+        ]
         try:
-            return read_unbiased(logprobs)
+            return read_unbiased([entry.logprob for entry in entries])
         except ValueError as error:
-            raise self._unreadable(reply, "bad_response") from error
+            raise self.client.failure(reply, "bad_response") from error
 
-    def _forced(
-        self, prompt: Prompt, candidate: Candidate, model: str, exchange: Exchange
-    ) -> Entry:
-        if self._client.reach is not BiasReach.SAMPLING or candidate.id is None:
-            raise self._unreadable(exchange.replies[-1], "candidate_missing")
-        body = self._client.body(prompt, model, {candidate.id: FORCING_BIAS}, None)
-        listing = self._ask(body, exchange)
-        sampled = listing.sampled
-        predicted = sampled is not None and (
-            sampled.id == candidate.id if listing.has_ids else sampled.text == candidate.text
-        )
-        if sampled is None or not predicted:
-            raise self._unreadable(exchange.replies[-1], "candidate_missing")
-        return sampled
+    def _forced(self, candidate: Candidate) -> Entry:
+        if self.client.reach is BiasReach.SAMPLING and candidate.id is not None:
+            _, listing = self._ask({candidate.id: FORCING_BIAS})
+            if listing.sampled and listing.predicts(candidate):
+                return listing.sampled
+        raise self.client.failure(self.exchange.replies[-1], "candidate_missing")
 
-    def _ask(self, body: dict[str, Any], exchange: Exchange) -> Listing:
-        exchange.bodies.append(body)
-        reply = self._client.post(body)
-        exchange.replies.append(reply)
-        return self._client.listing(reply)
+    def _ask(
+        self, biases: Mapping[int, float], candidates: int | None = None
+    ) -> tuple[Reply, Listing]:
+        body = self.client.body(self.prompt, self.model, biases, candidates)
+        self.exchange.bodies.append(body)
+        reply = self.client.post(body)
+        self.exchange.replies.append(reply)
+        return reply, self.client.listing(reply)
 
     def _find(self, listing: Listing, candidate: Candidate, reply: Reply) -> Entry | None:
         try:
             return listing.find(candidate)
         except ValueError as error:
-            raise self._unreadable(reply, "candidate_ambiguous") from error
-
-    def _unreadable(self, reply: Reply, code: str) -> Failure:
-        return Failure(code, reply.status, {"endpoint": self._client.endpoint, "body": reply.body})
-
-
-def prompt_hash(prompt: Prompt) -> dict[str, str]:
-    """The evidence of a prompt that the server showed: the SHA-256 of its UTF-8 bytes."""
-    if prompt.text is None:
-        return {}
-    return {"prompt_sha256": hashlib.sha256(prompt.text.encode()).hexdigest()}
+            raise self.client.failure(reply, "candidate_ambiguous") from error
 
 
 class RecordedTokenizer:
@@ -292,10 +279,8 @@ class RecordedTokenizer:
 
     def __init__(self, raw: RawAnswer, prompt: str) -> None:
         self._prompt = prompt
-        self._ids = {
-            candidate["text"]: candidate["id"]
-            for candidate in raw.sent.get("candidates", {}).values()
-        }
+        candidates = raw.sent.get("candidates", {}).values()
+        self._ids = {candidate["text"]: candidate["id"] for candidate in candidates}
 
     def __call__(self, text: str, *, special: bool = True) -> list[int]:
         """One token for the prompt, and the recorded one for a symbol after it."""
@@ -310,7 +295,7 @@ class RecordedTokenizer:
 def with_earlier_masses(decision: Decision, raw: RawAnswer) -> Decision:
     """The decision with the masses that earlier versions recorded where they are not known.
 
-    They said 1 and 0 of a sum that rounding carried past 1.
+    Where rounding carried a sum past 1, they recorded 1 and 0.
     """
     recorded = raw.response.get("readout") if isinstance(raw.response, Mapping) else None
     if not decision.ok or not isinstance(recorded, Mapping):

@@ -1,6 +1,7 @@
 """A question as one user message, and the symbols that its options are answered with."""
 
 import string
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from jevexp.core.decision import Request
@@ -40,16 +41,31 @@ def message(request: Request) -> Message:
     Neither the task's id nor a key, a family or the model's name is in it: renaming one of them
     must not move an answer.
     """
-    question = request.question
+    question, descriptions = request.question, request.question.descriptions
     symbols = _symbols(question)
-    ending = f"\n\n{_CLOSING[question.type, _style(symbols)]}"
-    parts = [
-        "Read the following and then answer one question about it.",
-        as_text(request.state),
-        f"Question: {question.instructions}",
-        HEADINGS[question.type] + "\n" + "\n".join(_lines(question, symbols)),
-    ]
-    return Message("\n\n".join(parts) + ending, ending, symbols)
+    symbol = next(iter(symbols.values()))
+    style = "word" if len(symbol) > 1 else "digit" if symbol.isdigit() else "letter"
+    ending = f"\n\n{_CLOSING[question.type, style]}"
+    lines = []
+    # A yes comes first, whereas labels are sorted.
+    for label in ("yes", "no") if question.type is Kind.NOUL else question.options:
+        shown_label = label if question.type is Kind.CHOICE else ""
+        words = " - ".join(part for part in (shown_label, descriptions[label]) if part)
+        lines.append(f"{symbols[label]}: {words}" if words else symbols[label])
+    return Message(user_content(request, lines) + ending, ending, symbols)
+
+
+def user_content(request: Request, lines: Iterable[str]) -> str:
+    """State and question as text, with a line for each option."""
+    question = request.question
+    return "\n\n".join(
+        [
+            "Read the following and then answer one question about it.",
+            as_text(request.state),
+            f"Question: {question.instructions}",
+            "\n".join([_HEADINGS[question.type], *lines]),
+        ]
+    )
 
 
 def without_thinking(prompt: str) -> str:
@@ -61,7 +77,7 @@ def without_thinking(prompt: str) -> str:
     return prompt
 
 
-HEADINGS = {
+_HEADINGS = {
     Kind.NOUL: "Possible answers:",
     Kind.CHOICE: "Possible answers:",
     Kind.SCORE: "Possible levels, from lowest to highest:",
@@ -81,23 +97,3 @@ def _symbols(question: Question) -> dict[str, str]:
     if question.type is Kind.SCORE and len(options) <= len(DIGITS):
         return dict(zip(options, DIGITS, strict=False))
     return dict(zip(options, LETTERS, strict=False))
-
-
-def _style(symbols: dict[str, str]) -> str:
-    first = next(iter(symbols.values()))
-    if len(first) > 1:
-        return "word"
-    return "digit" if first.isdigit() else "letter"
-
-
-def _lines(question: Question, symbols: dict[str, str]) -> list[str]:
-    """One line an option: its symbol, its label where that says more, its description."""
-    descriptions = question.descriptions
-    # A yes comes first, whereas labels are sorted.
-    labels = ("yes", "no") if question.type is Kind.NOUL else question.options
-    lines = []
-    for label in labels:
-        shown_label = label if question.type is Kind.CHOICE else ""
-        words = " - ".join(part for part in (shown_label, descriptions[label]) if part)
-        lines.append(f"{symbols[label]}: {words}" if words else symbols[label])
-    return lines

@@ -1,10 +1,18 @@
-"""What every provider offers, and what some offer besides."""
+"""What every provider offers, what some offer besides, and the one that is configured."""
 
+import importlib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self, cast, runtime_checkable
 
+from pydantic import TypeAdapter
+
+from jevexp.backends.rereading import AnswerReader
 from jevexp.core.decision import Decision, Request
+from jevexp.core.json import dumps
+from jevexp.core.task import Task
 from jevexp.errors import InputError
+from jevexp.settings import AnyBackend, BackendSettings, ModelIdentity, provider_of
 
 
 @runtime_checkable
@@ -61,7 +69,7 @@ class Prepares(Protocol):
 
 @runtime_checkable
 class Concurrent(Protocol):
-    """A provider that several threads may ask at once; one that is none takes one at a time."""
+    """A provider that several threads may ask at once; others take one request at a time."""
 
     @property
     def max_concurrency(self) -> int | None:
@@ -82,3 +90,48 @@ def check_concurrency(backend: Backend, wanted: int) -> None:
             f"runner.concurrency: {backend.name} takes {most} request{'s' * (most > 1)} at a time, "
             f"found {wanted}; set runner.concurrency={most}"
         )
+
+
+class ProviderModule(Protocol):
+    """What the module of every provider has; `settings` are of the provider's own class."""
+
+    def make(self, settings: Any, model: ModelIdentity, tasks: Iterable[Task]) -> Backend:
+        """The provider, not opened yet; `tasks` are those that will be put to it.
+
+        Raises:
+            InputError: a file or a package that the provider needs cannot be used.
+        """
+
+    def reader(self, settings: Any, description: Mapping[str, Any]) -> AnswerReader:
+        """How the raw answers of a run with these settings are read again.
+
+        `description` is what the provider said of itself when it was open.
+        """
+
+
+def make_backend(settings: BackendSettings, model: ModelIdentity, tasks: Iterable[Task]) -> Backend:
+    """The configured provider, not opened yet; its module is imported when it is used.
+
+    Raises:
+        InputError: a file or a package that the provider needs cannot be used.
+    """
+    return _module(settings).make(settings, model, tasks)
+
+
+def make_reader(fields: Mapping[str, Any], description: Mapping[str, Any]) -> AnswerReader:
+    """How the raw answers of a run are read again.
+
+    Args:
+        fields: the resolved configuration of the run's backend.
+        description: what the backend said of itself.
+
+    Raises:
+        ValueError: this version knows no such backend.
+    """
+    adapter: TypeAdapter[BackendSettings] = TypeAdapter(AnyBackend)
+    settings = adapter.validate_json(dumps(fields), strict=True)
+    return _module(settings).reader(settings, description)
+
+
+def _module(settings: BackendSettings) -> ProviderModule:
+    return cast(ProviderModule, importlib.import_module(provider_of(settings).module))

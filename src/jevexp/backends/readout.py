@@ -49,9 +49,20 @@ class Entry:
 
     @property
     def probability(self) -> float:
-        """Its probability."""
+        """The probability as listed, else the one that the logarithm is of."""
         listed = self.listed_probability
         return math.exp(self.logprob) if listed is None else listed
+
+
+def logprob_of(probability: float) -> float:
+    """The logarithm of a listed probability.
+
+    Raises:
+        ValueError: it is no probability.
+    """
+    if not 0 <= probability <= 1 + SLACK:
+        raise ValueError("a probability out of range")
+    return math.log(probability) if probability > 0 else -math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +90,13 @@ class Listing:
         if len({entry.logprob for entry in matching}) > 1:
             raise ValueError("listed twice")
         return matching[0] if matching else None
+
+    def predicts(self, candidate: Candidate) -> bool:
+        """Whether the predicted token is a candidate's."""
+        if self.sampled is None:
+            return False
+        by_id = self.sampled.id == candidate.id
+        return by_id if self.has_ids else self.sampled.text == candidate.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +146,6 @@ def read_unbiased(logprobs: Sequence[float]) -> Readout:
     return Readout(shares, mass, 1.0 - mass)
 
 
-# What the ids depend on: the prompt's fixed end, its last token, the symbols.
-_Key = tuple[str, int | None, tuple[str, ...]]
-
-
 class Tokenizer(Protocol):
     """A server's tokenizer."""
 
@@ -158,7 +172,8 @@ class Candidates:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokens = tokenizer
-        self._ids: dict[_Key, tuple[int, ...]] = {}
+        # By the prompt's fixed end, its last token and the symbols.
+        self._ids: dict[tuple[str, int | None, tuple[str, ...]], tuple[int, ...]] = {}
         self._cut: dict[str, bool] = {}
 
     def ids(self, prompt: str, end: str, symbols: Iterable[str]) -> tuple[int, ...]:
@@ -172,35 +187,30 @@ class Candidates:
         Raises:
             Failure: `candidate_not_one_token`, or the request for tokens failed.
         """
-        wanted = tuple(symbols)
+        symbols = tuple(symbols)
         tokens: list[int] | None = None
-        last: int | None = None
-        if not self._is_cut(end):
+        if end not in self._cut:
+            # Where a control token is in it, reading it as plain text gives other tokens.
+            self._cut[end] = bool(end) and self._tokens(end) != self._tokens(end, special=False)
+        if not self._cut[end]:
             tokens = self._tokens(prompt)
-            last = tokens[-1] if tokens else None
-        key = (end, last, wanted)
+        key = (end, tokens[-1] if tokens else None, symbols)
         if key not in self._ids:
             tokens = self._tokens(prompt) if tokens is None else tokens
-            self._ids[key] = self._look_up(prompt, tokens, wanted)
+            self._ids[key] = self._look_up(prompt, tokens, symbols)
         return self._ids[key]
 
-    def _is_cut(self, end: str) -> bool:
-        """Whether a control token is in `end`: reading it as plain text gives other tokens."""
-        if end not in self._cut:
-            self._cut[end] = bool(end) and self._tokens(end) != self._tokens(end, special=False)
-        return self._cut[end]
-
-    def _look_up(self, prompt: str, tokens: list[int], wanted: tuple[str, ...]) -> tuple[int, ...]:
+    def _look_up(self, prompt: str, tokens: list[int], symbols: tuple[str, ...]) -> tuple[int, ...]:
         ids = []
-        for symbol in wanted:
+        for symbol in symbols:
             longer = self._tokens(prompt + symbol)
             if len(longer) != len(tokens) + 1 or longer[:-1] != tokens:
-                raise _not_one_token({"symbol": symbol, "tokens_at_the_end": longer[-4:]})
+                raise _not_one_token(symbol=symbol, tokens_at_the_end=longer[-4:])
             ids.append(longer[-1])
         if len(set(ids)) != len(ids):
-            raise _not_one_token({"symbols": list(wanted), "ids": ids})
+            raise _not_one_token(symbols=list(symbols), ids=ids)
         return tuple(ids)
 
 
-def _not_one_token(found: dict[str, Any]) -> Failure:
-    return Failure("candidate_not_one_token", None, {"endpoint": "/tokenize"} | found)
+def _not_one_token(**evidence: Any) -> Failure:
+    return Failure("candidate_not_one_token", None, {"endpoint": "/tokenize", **evidence})

@@ -64,7 +64,7 @@ class AnswerReader:
             raise anything over evidence that is not what the provider leaves.
         request_form: what the raw requests hold.
         cost_basis: the cost basis that the provider itself gives, or None.
-        foreign_amounts: whether reservations and cost bases are a person's own code's to choose.
+        foreign_amounts: whether a person's own code chooses reservations and cost bases.
     """
 
     read: Callable[[Request, RawAnswer], Decision | None]
@@ -73,17 +73,16 @@ class AnswerReader:
     foreign_amounts: bool = False
 
 
+@dataclass(frozen=True, slots=True)
 class RecordedTransport:
     """Gives the recorded reply to the one request of a provider that sends only one."""
 
-    def __init__(self, raw: RawAnswer, code_of: Callable[[Any], str]) -> None:
-        self._raw = raw
-        self._code_of = code_of
+    raw: RawAnswer
+    code_of: Callable[[Any], str]
 
-    def post(self, path: str, body: dict[str, Any]) -> Reply:
+    def post(self, _path: str, _body: dict[str, Any]) -> Reply:
         """The recorded reply; raises Failure as it was."""
-        del path, body
-        return last_reply(self._raw, self._code_of)
+        return last_reply(self.raw, self.code_of)
 
 
 def last_reply(raw: RawAnswer, code_of: Callable[[Any], str]) -> Reply:
@@ -128,11 +127,23 @@ def read_probabilities(raw: RawAnswer, field: str) -> Decision | None:
 
 def decision_of(record: Record, response: Any, *, request: Any = None) -> Decision:
     """The provider's answer that became a record, as far as the record tells."""
+    probs = record.probs_as_returned
+    if probs is not None:
+        # A number that JSON has no word for stands there as text.
+        probs = {
+            label: float(p)
+            if record.schema_error == f"prob[{label!r}] out of [0,1]: {p}" and p in _NO_JSON_NUMBER
+            else p
+            for label, p in probs.items()
+        }
+    label = None
+    if record.probs_source == ProbsSource.LABEL_ONLY and record.schema_error != "abstained":
+        label = record.predicted if record.valid else FOREIGN_LABEL
     return Decision(
         ok=record.ok,
         model=record.model,
-        probs=_returned_probs(record),
-        label=_returned_label(record),
+        probs=probs,
+        label=label,
         probs_source=ProbsSource(record.probs_source),
         error=record.error,
         status_code=record.status_code,
@@ -141,22 +152,3 @@ def decision_of(record: Record, response: Any, *, request: Any = None) -> Decisi
         response=response,
         runtime=record.runtime,
     )
-
-
-def _returned_probs(record: Record) -> dict[str, Any] | None:
-    """The distribution as it was returned; a number that JSON has no word for is one again."""
-    if record.probs_as_returned is None:
-        return None
-    return {
-        label: float(p)
-        if record.schema_error == f"prob[{label!r}] out of [0,1]: {p}" and p in _NO_JSON_NUMBER
-        else p
-        for label, p in record.probs_as_returned.items()
-    }
-
-
-def _returned_label(record: Record) -> str | None:
-    """The label of an answer without a distribution."""
-    if record.probs_source != ProbsSource.LABEL_ONLY or record.schema_error == "abstained":
-        return None
-    return record.predicted if record.valid else FOREIGN_LABEL

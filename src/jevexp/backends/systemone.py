@@ -7,12 +7,20 @@ docs/reference/systemone.md.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-from jevexp.backends.connection import Connected, Connection, http_error
-from jevexp.backends.rereading import AnswerReader, RawAnswer, RecordedTransport
-from jevexp.backends.transport import Failure, HttpPoster, Transport
+from jevexp.backends.connection import Connected, HttpConnection, reason_of
+from jevexp.backends.rereading import AnswerReader, RecordedTransport
+from jevexp.backends.transport import (
+    Failure,
+    HttpPoster,
+    Transport,
+    http_error,
+    is_number,
+    name_or_none,
+)
 from jevexp.core.decision import Decision, Request
 from jevexp.core.task import Kind, Question, Task
 from jevexp.errors import InputError
@@ -26,101 +34,82 @@ _QUESTION_ID = "decision"
 
 def make(settings: SystemOneBackend, model: ModelIdentity, tasks: Iterable[Task]) -> "SystemOne":
     """The provider, not opened yet."""
-    del model, tasks
-    return SystemOne(settings)
+    del tasks
+    return SystemOne(settings, model)
 
 
 def reader(settings: SystemOneBackend, description: Mapping[str, Any]) -> AnswerReader:
     """Reads the one recorded answer to a request, by the code that read it first."""
     del settings
-
-    def read(request: Request, raw: RawAnswer) -> Decision:
-        return ask(RecordedTransport(raw, http_error), request, description["model"])
-
-    return AnswerReader(read)
+    return AnswerReader(
+        lambda request, raw: ask(RecordedTransport(raw, http_error), description["model"], request)
+    )
 
 
-class SystemOne(Connected[SystemOneBackend, Connection]):
+class SystemOne(Connected[SystemOneBackend]):
     """A System One service as a provider; see docs/reference/systemone.md.
 
     The service is the one at `base_url`, or one that is started by `server.command`.
     """
 
-    def open(self, log_directory: Path) -> Self:
-        """Connect to the service, or start it; its log goes to `log_directory`/server.log.
-
-        Raises:
-            InputError: it cannot be reached or started, or a secret is not set. Nothing is left
-                running.
-        """
-        try:
-            self._open(log_directory)
-        except BaseException:
-            self.close()
-            raise
-        return self
-
     def _open(self, log_directory: Path) -> None:
-        settings = self._settings
-        self._connection = connection = Connection(settings, log_directory)
+        connection = self._hold(HttpConnection(self._settings, log_directory))
         self._facts = {
-            "kind": settings.kind,
+            "kind": self._settings.kind,
             "managed": connection.managed,
             "base_url": connection.base_url,
             **facts(connection.transport, connection.url),
         }
-
-    def decide(self, request: Request) -> Decision:
-        """Ask once; whatever is no answer to the question is a decision that is not ok."""
-        if self._connection is None:
-            raise RuntimeError("the backend is not open")
-        return ask(self._connection.transport, request, self._facts["model"])
+        self._ask = partial(ask, connection.transport, self._facts["model"])
 
 
-def ask(transport: HttpPoster, request: Request, model: str | None) -> Decision:
+def ask(transport: HttpPoster, model: str | None, request: Request) -> Decision:
     """Put one request to a service that calls itself `model`, or nothing, and read its answer."""
-    sent = request.wire()
-    # Who is asked, until an answer says who it is by.
-    decision = Decision(ok=False, model=model or request.model, request=sent)
+    body = request.wire()
+    # The model that is asked, until an answer says which one it is by.
+    decision = Decision(ok=False, model=model or request.model, request=body)
     try:
-        reply = transport.post(_ENDPOINT, sent)
+        reply = transport.post(_ENDPOINT, body)
+        decision = replace(
+            decision,
+            status_code=reply.status,
+            usage=read_usage(reply.body),
+            response={"endpoint": _ENDPOINT, "body": reply.body},
+        )
+        answering = name_or_none(reply.body.get("model"))
+        if answering is None:
+            raise BadAnswer("bad_answer_model")
+        decision = replace(decision, model=answering)
+        return replace(decision, ok=True, probs=read_probs(reply.body, request.question))
     except Failure as failure:
         return replace(
-            decision,
-            error=failure.code,
-            status_code=failure.status,
-            response=failure.evidence,
+            decision, error=failure.code, status_code=failure.status, response=failure.evidence
         )
-    decision = replace(
-        decision,
-        status_code=reply.status,
-        usage=read_usage(reply.body),
-        response={"endpoint": _ENDPOINT, "body": reply.body},
-    )
-    try:
-        decision = replace(decision, model=read_model(reply.body))
-        probs = read_probs(reply.body, request.question)
     except BadAnswer as bad:
         return replace(decision, error=bad.code)
-    return replace(decision, ok=True, probs=probs)
 
 
 def facts(transport: Transport, url: str) -> dict[str, Any]:
     """What `/health` and `/v1/models` say; null for what they do not.
 
     `model` is the one that `/health` names as its own. `models` are the names that may be asked
-    for, which say nothing about who will answer: services list aliases there.
+    for, which do not tell who will answer: services list aliases there.
 
     Raises:
         InputError: nobody answers at that address.
     """
     health = _look(transport, "/health", url)
     listed = _look(transport, "/v1/models", url)
-    names = sorted(set(_names(listed)))
+    names = set()
+    # As TypeSafe's service lists them, and as OpenAI's does.
+    for key, field in (("models", "name"), ("data", "id")):
+        entries = listed.get(key)
+        for entry in entries if isinstance(entries, list) else ():
+            names.add(name_or_none(entry.get(field)) if isinstance(entry, dict) else None)
     return {
-        "model": _text(health.get("model")),
-        "version": _text(health.get("version")),
-        "models": names[:_MOST_NAMES] or None,
+        "model": name_or_none(health.get("model")),
+        "version": name_or_none(health.get("version")),
+        "models": sorted(name for name in names if name)[:_MOST_NAMES] or None,
     }
 
 
@@ -131,26 +120,11 @@ def _look(transport: Transport, path: str, url: str) -> Mapping[str, Any]:
         # Services hide these; whether the key is good is seen at the first question.
         if failure.status is not None:
             return {}
-        reason = {"connection_failed": "no server answers there"}.get(
-            failure.code, "it does not answer in time"
-        )
+        reason = reason_of(failure, "a System One service")
         raise InputError(
             f"backend.base_url: {url} is not usable: {reason}; start a server there, or set "
             "backend.base_url=URL"
         ) from failure
-
-
-def _names(listed: Mapping[str, Any]) -> Iterable[str]:
-    """The names in a list as TypeSafe's service gives it, or as OpenAI's does."""
-    for key, name in (("models", "name"), ("data", "id")):
-        entries = listed.get(key)
-        for entry in entries if isinstance(entries, list) else ():
-            if isinstance(entry, dict) and (found := _text(entry.get(name))):
-                yield found
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
 
 
 class BadAnswer(Exception):
@@ -159,14 +133,6 @@ class BadAnswer(Exception):
     def __init__(self, code: str) -> None:
         super().__init__(code)
         self.code = code
-
-
-def read_model(body: Mapping[str, Any]) -> str:
-    """The model that answered; raises BadAnswer where the body names none."""
-    model = body.get("model")
-    if not isinstance(model, str) or not model:
-        raise BadAnswer("bad_answer_model")
-    return model
 
 
 def read_probs(body: Mapping[str, Any], question: Question) -> dict[str, Any]:
@@ -188,38 +154,29 @@ def read_probs(body: Mapping[str, Any], question: Question) -> dict[str, Any]:
         if not 0 <= p <= 1:
             raise BadAnswer("bad_answer_number")
         return {"no": 1 - p, "yes": p}
-    if question.type is Kind.SCORE and answer.get("legend") != _legend(question):
-        raise BadAnswer("bad_answer_legend")
-    return _distribution(answer.get("probabilities"), question)
+    if question.type is Kind.SCORE:
+        levels = question.criteria if isinstance(question.criteria, list) else []
+        if answer.get("legend") != {str(level): text for level, text in enumerate(levels)}:
+            raise BadAnswer("bad_answer_legend")
+    probabilities = answer.get("probabilities")
+    # A choice without criteria names no options here; the task knows its labels.
+    options = set(question.options)
+    if not isinstance(probabilities, dict) or (options and set(probabilities) != options):
+        raise BadAnswer("bad_answer_labels")
+    return {label: _number(p) for label, p in probabilities.items()}
 
 
 def read_usage(body: Mapping[str, Any]) -> dict[str, int | float | None]:
     """The token counts as reported; null where there is none, or one that counts nothing."""
     usage = body.get("usage")
     reported = usage if isinstance(usage, dict) else {}
-    return {name: _count(reported.get(name)) for name in ("input_tokens", "output_tokens")}
-
-
-def _legend(question: Question) -> dict[str, Any]:
-    criteria = question.criteria if isinstance(question.criteria, list) else []
-    return {str(level): description for level, description in enumerate(criteria)}
-
-
-def _distribution(found: Any, question: Question) -> dict[str, Any]:
-    # A choice without criteria names no options here; the task knows its labels.
-    options = set(question.options)
-    if not isinstance(found, dict) or (options and set(found) != options):
-        raise BadAnswer("bad_answer_labels")
-    return {label: _number(p) for label, p in found.items()}
+    counts = {name: reported.get(name) for name in ("input_tokens", "output_tokens")}
+    return {
+        name: count if is_number(count) and count >= 0 else None for name, count in counts.items()
+    }
 
 
 def _number(value: Any) -> int | float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise BadAnswer("bad_answer_number")
-    return value
-
-
-def _count(value: Any) -> int | float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return value if value >= 0 else None
+    if is_number(value):
+        return value
+    raise BadAnswer("bad_answer_number")

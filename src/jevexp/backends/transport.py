@@ -1,9 +1,9 @@
 """One HTTP exchange with a provider: bounded in time and size, never repeated."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 import httpx
 
@@ -39,6 +39,23 @@ class Reply:
     body: dict[str, Any]
 
 
+def is_number(value: Any) -> TypeGuard[int | float]:
+    """Whether a part of a body is a number; Python counts true and false among them as well."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def name_or_none(value: Any) -> str | None:
+    """A part of a body as a name; None where it is none."""
+    return value if isinstance(value, str) and value else None
+
+
+def total(parts: Iterable[Mapping[str, Any]], count: str) -> int | None:
+    """The sum of one token count; None where not all parts have it."""
+    counts = [part.get(count) for part in parts]
+    known = [number for number in counts if type(number) is int and number >= 0]
+    return sum(known) if len(known) == len(counts) else None
+
+
 class HttpPoster(Protocol):
     """What a request is put to: a connection, or a recording of one."""
 
@@ -46,8 +63,13 @@ class HttpPoster(Protocol):
         """POST `body` and receive a JSON object; raises Failure."""
 
 
+def http_error(_body: Any) -> str:
+    """The code for an HTTP error whose body is not looked at."""
+    return "http_error"
+
+
 class Transport:
-    """A connection that stays open between requests, used between `open` and `close`.
+    """A connection that stays open between requests, until `close`.
 
     Args:
         base_url: where the provider is.
@@ -56,6 +78,9 @@ class Transport:
         request_s: limit for a whole exchange, in seconds.
         headers: further headers, whose values are kept as secret as the key.
         code_of: the safe code for the parsed body of an HTTP error.
+
+    Raises:
+        InputError: the proxy or certificates that the environment names cannot be used.
     """
 
     def __init__(
@@ -66,19 +91,19 @@ class Transport:
         request_s: float,
         *,
         headers: Mapping[str, str] | None = None,
-        code_of: Callable[[Any], str] = lambda _body: "http_error",
+        code_of: Callable[[Any], str] = http_error,
     ) -> None:
         self._request_s = request_s
         self._code_of = code_of
-        further = dict(headers or {})
-        self._secrets = Secrets([key, *further.values()])
-        own = {"Accept": "application/json", "Accept-Encoding": "identity"}
-        if key:
-            own["Authorization"] = f"Bearer {key}"
+        self._secrets = Secrets([key, *(headers or {}).values()])
+        authorization = {"Authorization": f"Bearer {key}"} if key else {}
+        fixed = {"Accept": "application/json", "Accept-Encoding": "identity", **authorization}
         self._bounds = Bounds()
         timeout = httpx.Timeout(request_s, connect=connect_s)
         try:
-            self._client = bounded_client(self._bounds, base_url, timeout, {**own, **further})
+            self._client = bounded_client(
+                self._bounds, base_url, timeout, {**fixed, **(headers or {})}
+            )
         except ValueError as error:
             raise InputError(f"{base_url}: {error}; mend or unset it") from error
 
@@ -97,6 +122,7 @@ class Transport:
     def _exchange(self, method: str, path: str, content: bytes | None) -> Reply:
         headers = {"Content-Type": "application/json"} if content is not None else {}
         bounds = self._bounds.within(self._request_s, MOST_BYTES)
+        raw = bytearray()
         try:
             with (
                 bounds as allowance,
@@ -104,17 +130,23 @@ class Transport:
             ):
                 status = response.status_code
                 content_type = response.headers.get("Content-Type")
-                raw, whole = self._read(response)
+                for piece in response.iter_raw():
+                    raw += piece
+                    if len(raw) > MOST_BYTES:
+                        break
         except httpx.TimeoutException as error:
             raise Failure("timeout") from error
         except httpx.TransportError as error:
             code = "response_too_large" if allowance.exceeded else "connection_failed"
             raise Failure(code) from error
+        whole = len(raw) <= MOST_BYTES
         try:
-            body, repeats_secret = parsed(raw, self._secrets) if whole else (None, False)
+            body, repeats_secret = parsed(bytes(raw), self._secrets) if whole else (None, False)
         except ValueError:
             body, repeats_secret = None, False
-        shown = body if isinstance(body, dict) else unreadable(raw, content_type, self._secrets)
+        shown = body
+        if not isinstance(body, dict):
+            shown = unreadable(bytes(raw), content_type, self._secrets)
         evidence = {"endpoint": path, "body": shown}
         if not 200 <= status < 300:
             raise Failure(self._code_of(body), status, evidence)
@@ -125,32 +157,13 @@ class Transport:
             raise Failure("bad_response", status, evidence)
         return Reply(status, body)
 
-    def _read(self, response: httpx.Response) -> tuple[bytes, bool]:
-        """The body, and whether it is all of it."""
-        raw = bytearray()
-        for piece in response.iter_raw():
-            raw += piece
-            if len(raw) > MOST_BYTES:
-                return bytes(raw), False
-        return bytes(raw), True
-
 
 # Enough of a body that is not what was expected to see what it was.
 _EXCERPT_BYTES = 2000
-# A header is a stranger's text as well.
+# A header may hold a secret too: only these are shown.
 _KNOWN_TYPES = frozenset(
-    {
-        "application/json",
-        "application/octet-stream",
-        "application/problem+json",
-        "application/x-ndjson",
-        "application/xml",
-        "text/event-stream",
-        "text/html",
-        "text/plain",
-        "text/xml",
-    }
-)
+    f"application/{name}" for name in ("json", "octet-stream", "problem+json", "x-ndjson", "xml")
+) | {"text/event-stream", "text/html", "text/plain", "text/xml"}
 
 
 def parsed(raw: bytes, secrets: Secrets) -> tuple[Any, bool]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from jevexp.backends.server.process import die_with, parent_to_name, wait_for_end_of_input
+from jevexp.backends.server_child import at_end_of_input, die_with, parent_to_name
 from jevexp.cli.perform import console, perform_member
 from jevexp.core.json import dumps
 from jevexp.harness.interrupts import Interrupted
@@ -98,7 +98,7 @@ def main() -> int:
     job = json.loads(sys.stdin.buffer.readline())
     # A worker that is gone ends its run in order.
     die_with(job["parent"], signal.SIGTERM)
-    threading.Thread(target=_end_with_input, daemon=True).start()
+    at_end_of_input(lambda: os.kill(os.getpid(), signal.SIGTERM))
     settings = Settings.of(job["settings"])
     launch = Launch(
         directory=Path(job["directory"]),
@@ -110,11 +110,6 @@ def main() -> int:
     except Interrupted as signalled:
         return signalled.exit_status
     return 0
-
-
-def _end_with_input() -> None:
-    wait_for_end_of_input()
-    os.kill(os.getpid(), signal.SIGTERM)
 
 
 if __name__ == "__main__":

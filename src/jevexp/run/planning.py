@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jevexp.backends.factory import make_backend
-from jevexp.backends.protocol import Backend, check_concurrency
+from jevexp.backends.protocol import Backend, check_concurrency, make_backend
 from jevexp.core.task import Task
 from jevexp.datasets import LoadedDataset, load_dataset
 from jevexp.harness.harness import Harness, make_harness

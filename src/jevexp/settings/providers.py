@@ -1,7 +1,7 @@
 """Every provider of decisions, one line each: its settings, and the module that asks it.
 
 A new provider takes its own module, its own settings and one line here. The module has two
-functions, which `jevexp.backends.factory` describes: `make`, the provider itself, and `reader`,
+functions, which `jevexp.backends.protocol` describes: `make`, the provider itself, and `reader`,
 which reads its raw answers again. `Settings` takes whatever stands here as its backend, `kind`
 telling the providers apart.
 """

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from jevexp.backends.factory import make_reader
+from jevexp.backends.protocol import make_reader
 from jevexp.backends.rereading import AnswerReader
 from jevexp.core.task import Task
 from jevexp.datasets import FileState, LoadedDataset, file_state, load_dataset

@@ -25,7 +25,7 @@ def test_a_missing_package_comes_with_the_command_that_installs_it(
 ) -> None:
     monkeypatch.setattr(sys, "version_info", (3, 12, 0, "final", 0))
     monkeypatch.setattr(
-        "jevexp.backends.judgevet.backend.find_spec",
+        "jevexp.backends.judgevet.find_spec",
         lambda name: None if name == missing else importlib.util.find_spec("json"),
     )
     with pytest.raises(InputError, match=f"{missing} is not installed; pip install 'jevexp"):

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from jevexp.backends.server import managed
-from jevexp.backends.server.managed import ManagedServer
-from jevexp.backends.server.process import last_words
+from jevexp.backends.llama_cpp import server
+from jevexp.backends.llama_cpp.server import ManagedServer
+from jevexp.backends.server import last_words
 from jevexp.errors import InputError
 from tests.support.llama import backend_settings
 
@@ -16,21 +16,21 @@ SETTINGS = backend_settings().server
 def test_a_missing_library_is_named_with_its_installation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(managed, "find_spec", lambda name: None)
+    monkeypatch.setattr(server, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pip install 'jevexp\[local\]'"):
         ManagedServer(tmp_path / "m.gguf", "m", SETTINGS).start(tmp_path)
 
 
 def test_a_missing_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(managed, "find_spec", lambda name: object())
+    monkeypatch.setattr(server, "find_spec", lambda name: object())
     with pytest.raises(InputError, match=r"no such file: .*m\.gguf"):
         ManagedServer(tmp_path / "m.gguf", "m", SETTINGS).start(tmp_path)
 
 
 def test_stopping_what_never_ran_is_harmless(tmp_path: Path) -> None:
-    server = ManagedServer(tmp_path / "m.gguf", "m", SETTINGS)
-    server.stop()
-    assert server.pid is None
+    never_ran = ManagedServer(tmp_path / "m.gguf", "m", SETTINGS)
+    never_ran.stop()
+    assert never_ran.pid is None
 
 
 @pytest.mark.parametrize(

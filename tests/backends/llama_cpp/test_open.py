@@ -155,7 +155,7 @@ def test_base_url_needs_no_package(server: ScriptedLlama, tmp_path: Path) -> Non
 def test_without_weights_the_default_address_is_used(
     server: ScriptedLlama, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jevexp.backends.llama_cpp.backend.DEFAULT_URL", server.url)
+    monkeypatch.setattr("jevexp.backends.llama_cpp.server.DEFAULT_URL", server.url)
     backend = open_with(tmp_path)
     assert (backend.describe()["managed"], backend.describe()["base_url"]) == (False, server.url)
     backend.close()

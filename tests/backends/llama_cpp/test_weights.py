@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jevexp.backends.llama_cpp.server import find_weights
+from jevexp.backends.llama_cpp.weights import find_weights
 from jevexp.errors import InputError
 from jevexp.settings import ModelIdentity
 from tests.support.llama import model_identity

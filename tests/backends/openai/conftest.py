@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jevexp.backends.openai import OpenAIChat
+from jevexp.backends.openai.chat import OpenAIChat
 from tests.support.llama import model_identity
 from tests.support.openai import chat_settings
 from tests.support.patience import patience_s

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jevexp.backends.openai import OpenAIChat
+from jevexp.backends.openai.chat import OpenAIChat
 from jevexp.core.decision import ProbsSource, Request
 from jevexp.core.json import dumps
 from jevexp.core.task import Question

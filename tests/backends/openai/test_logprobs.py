@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jevexp.backends.llama_cpp import LlamaCpp
-from jevexp.backends.openai import OpenAILogprobs
+from jevexp.backends.openai.logprobs import OpenAILogprobs
 from jevexp.core.decision import Decision, ProbsSource, Request
 from jevexp.core.json import dumps
 from tests.support.llama import backend_settings, choice, model_identity, noul, score

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from jevexp.backends.openai import OpenAIChat, OpenAILogprobs
+from jevexp.backends.openai.chat import OpenAIChat
+from jevexp.backends.openai.logprobs import OpenAILogprobs
 from jevexp.errors import InputError
 from tests.support.llama import model_identity, noul
 from tests.support.openai import chat_settings, logprobs_settings

@@ -6,8 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from jevexp.backends.server.command import CommandServer
-from jevexp.backends.server.process import LOG_NAME
+from jevexp.backends.server import LOG_NAME, CommandServer
 from jevexp.settings import ServerCommand
 
 PROGRAM = Path(__file__).with_name("program.py")

@@ -12,8 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from jevexp.backends.server.command import CommandServer
-from jevexp.backends.server.process import LOG_NAME
+from jevexp.backends.server import LOG_NAME, CommandServer
 from jevexp.errors import InputError
 from jevexp.settings import ServerCommand
 from tests.backends.server.started import alive, gone, pids, server

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from jevexp.backends.server import command
+from jevexp.backends import server
 
 ROOT = Path(__file__).parents[3]
 CLAIM = (
     "import itertools, sys\n"
-    "from jevexp.backends.server import command\n"
+    "from jevexp.backends import server\n"
     "found = itertools.chain([int(sys.argv[1])], itertools.repeat(int(sys.argv[2])))\n"
-    "command._free_port = lambda: next(found)\n"
-    "print(command.claim_port(), flush=True)\n"
+    "server._free_port = lambda: next(found)\n"
+    "print(server.claim_port(), flush=True)\n"
     "sys.stdin.read()\n"
 )
 
@@ -34,28 +34,28 @@ def claimed_elsewhere(wanted: int, other: int) -> tuple[int, "subprocess.Popen[s
 
 
 def test_a_claimed_port_is_nobody_elses(monkeypatch: pytest.MonkeyPatch) -> None:
-    mine = command.claim_port()
-    free = command._free_port()
+    mine = server.claim_port()
+    free = server._free_port()
     found, process = claimed_elsewhere(mine, free)
     process.communicate()
     assert found == free
-    command.release_port(mine)
+    server.release_port(mine)
     found, process = claimed_elsewhere(mine, free)
     # While that process lives its claim holds, and no longer.
-    monkeypatch.setattr(command, "_free_port", iter([mine, free]).__next__)
-    assert (found, command.claim_port()) == (mine, free)
+    monkeypatch.setattr(server, "_free_port", iter([mine, free]).__next__)
+    assert (found, server.claim_port()) == (mine, free)
     process.kill()
     process.communicate()
-    monkeypatch.setattr(command, "_free_port", lambda: mine)
-    assert command.claim_port() == mine
+    monkeypatch.setattr(server, "_free_port", lambda: mine)
+    assert server.claim_port() == mine
     for port in (mine, free):
-        command.release_port(port)
+        server.release_port(port)
 
 
 def test_claims_are_in_the_home_folder_where_the_cache_is_there(tmp_path: Path) -> None:
     # A process claims ports in one file for as long as it lives.
     home = {"HOME": str(tmp_path / "home"), "JEVEXP_CACHE": "~/x", "PYTHONPATH": str(ROOT / "src")}
-    claim = "from jevexp.backends.server.command import claim_port; claim_port()"
+    claim = "from jevexp.backends.server import claim_port; claim_port()"
     subprocess.run([sys.executable, "-c", claim], cwd=tmp_path, env=os.environ | home, check=True)
 
     assert (tmp_path / "home" / "x" / "ports.lock").is_file()

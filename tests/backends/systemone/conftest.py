@@ -10,6 +10,7 @@ import pytest
 from jevexp.backends.systemone import SystemOne
 from jevexp.core.decision import Decision, Request
 from jevexp.core.task import Task
+from tests.support.llama import model_identity
 from tests.support.scripted_llama import Answer, Behaviour, ScriptedLlama
 from tests.support.systemone import ENDPOINT, envelope, good, scripted_systemone, settings
 from tests.support.tasks import task
@@ -49,7 +50,7 @@ def service() -> Iterator[ScriptedLlama]:
 
 @pytest.fixture
 def asked(service: ScriptedLlama, tmp_path: Path) -> Iterator[Asked]:
-    backend = SystemOne(settings(service.url)).open(tmp_path)
+    backend = SystemOne(settings(service.url), model_identity()).open(tmp_path)
     yield Asked(backend, service)
     backend.close()
 

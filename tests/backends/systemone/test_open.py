@@ -10,12 +10,13 @@ from jevexp.backends.systemone import SystemOne
 from jevexp.errors import InputError
 from tests.backends.server.started import PROGRAM, gone, pids
 from tests.backends.systemone.conftest import TASKS
+from tests.support.llama import model_identity
 from tests.support.scripted_llama import Answer, ScriptedLlama
 from tests.support.systemone import settings
 
 
 def described(service: ScriptedLlama, directory: Path) -> dict[str, Any]:
-    backend = SystemOne(settings(service.url)).open(directory)
+    backend = SystemOne(settings(service.url), model_identity()).open(directory)
     found = backend.describe()
     backend.close()
     return found
@@ -23,7 +24,7 @@ def described(service: ScriptedLlama, directory: Path) -> dict[str, Any]:
 
 def why_not(directory: Path, base_url: str | None = None, **fields: Any) -> str:
     """The line that refuses to open a provider."""
-    backend = SystemOne(settings(base_url, **fields))
+    backend = SystemOne(settings(base_url, **fields), model_identity())
     with pytest.raises(InputError) as raised:
         backend.open(directory)
     assert "\n" not in str(raised.value)
@@ -113,13 +114,15 @@ def test_asking_before_opening_is_a_mistake(service: ScriptedLlama) -> None:
     from jevexp.core.decision import Request
 
     with pytest.raises(RuntimeError):
-        SystemOne(settings(service.url)).decide(Request.of(TASKS["noul"], "m-1"))
+        SystemOne(settings(service.url), model_identity()).decide(Request.of(TASKS["noul"], "m-1"))
 
 
 def test_a_started_server_is_described_without_its_port_and_ends_with_close(
     tmp_path: Path,
 ) -> None:
-    backend = SystemOne(settings(command=[sys.executable, str(PROGRAM), "{port}"]))
+    backend = SystemOne(
+        settings(command=[sys.executable, str(PROGRAM), "{port}"]), model_identity()
+    )
     backend.open(tmp_path)
     found = pids(tmp_path)
     assert (backend.describe()["managed"], backend.describe()["base_url"]) == (

@@ -11,6 +11,7 @@ from jevexp.core.decision import Request
 from jevexp.core.json import dumps
 from tests.backends.systemone.conftest import TASKS, Asked
 from tests.contract.questions import UNANSWERABLE
+from tests.support.llama import model_identity
 from tests.support.scripted_llama import Answer, ScriptedLlama
 from tests.support.systemone import ENDPOINT, MODEL, envelope, settings
 
@@ -28,7 +29,7 @@ def keyed(service: ScriptedLlama, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("THE_KEY", KEY)
     monkeypatch.setenv("THE_ORG", HEADER)
     with_secrets = settings(service.url, key_env="THE_KEY", header_env={"X-Org": "THE_ORG"})
-    return Asked(SystemOne(with_secrets).open(tmp_path), service)
+    return Asked(SystemOne(with_secrets, model_identity()).open(tmp_path), service)
 
 
 def test_one_decision_is_one_request(asked: Asked) -> None:
@@ -94,7 +95,10 @@ def test_a_repeated_secret_is_found_in_every_spelling_that_json_has(
     status: int,
 ) -> None:
     monkeypatch.setenv("THE_KEY", key)
-    asked = Asked(SystemOne(settings(service.url, key_env="THE_KEY")).open(tmp_path), service)
+    asked = Asked(
+        SystemOne(settings(service.url, key_env="THE_KEY"), model_identity()).open(tmp_path),
+        service,
+    )
     raw = json.dumps(envelope({"type": "noul", "noul": 0.5}) | {"x_key": "KEY"})
     decision = asked.reply("noul", Answer(raw.replace('"KEY"', spelled).encode(), status=status))
     assert not decision.ok
@@ -142,7 +146,9 @@ def test_a_broken_connection_is_not_tried_again(asked: Asked) -> None:
 def test_a_service_that_takes_too_long_is_a_timeout(
     service: ScriptedLlama, tmp_path: Path, answer: Answer
 ) -> None:
-    asked = Asked(SystemOne(settings(service.url, timeout_s=0.3)).open(tmp_path), service)
+    asked = Asked(
+        SystemOne(settings(service.url, timeout_s=0.3), model_identity()).open(tmp_path), service
+    )
     started = time.monotonic()
     decision = asked.reply("noul", answer)
     assert time.monotonic() - started < 2

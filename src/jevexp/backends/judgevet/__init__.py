@@ -1,19 +1,40 @@
 """Any judgevet provider: its own HTTP adapter, a typevet session, or one from a factory."""
 
+import math
+import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from contextlib import AbstractContextManager
+from dataclasses import asdict, is_dataclass, replace
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
-from jevexp.backends.judgevet.backend import Judgevet
+from jevexp.backends.connection import OpenedBackend
+from jevexp.backends.judgevet.exchange import Exchange, failure_of
+from jevexp.backends.judgevet.providers import (
+    Provider,
+    environment,
+    factory_provider,
+    http_provider,
+    typevet_provider,
+)
 from jevexp.backends.rereading import AnswerReader, RawAnswer, RequestForm
+from jevexp.backends.systemone import BadAnswer
+from jevexp.backends.transport import is_number
 from jevexp.core.decision import Decision, Request
-from jevexp.core.task import Kind, Task
+from jevexp.core.json import representable
+from jevexp.core.task import Kind, Question, Task
+from jevexp.errors import InputError
 from jevexp.settings import JudgevetBackend, ModelIdentity
+from jevexp.settings.base import read_secret
+from jevexp.untrusted.secrets import Secrets
 
-__all__ = ["Judgevet", "make", "reader"]
+PACKAGES = ("judgevet", "typevet")
+_OLDEST_PYTHON = (3, 12)
 
 
-def make(settings: JudgevetBackend, model: ModelIdentity, tasks: Iterable[Task]) -> Judgevet:
+def make(settings: JudgevetBackend, model: ModelIdentity, tasks: Iterable[Task]) -> "Judgevet":
     """The provider, not opened yet.
 
     Raises:
@@ -40,3 +61,250 @@ def _read_again(request: Request, raw: RawAnswer) -> Decision | None:
     else:
         probs = {option: answer["probabilities"][option] for option in request.question.options}
     return replace(raw.recorded, probs=probs)
+
+
+def require_packages() -> None:
+    """Check Python's version and that the bridge is installed.
+
+    Raises:
+        InputError: one of them is missing; says which.
+    """
+    running = tuple(sys.version_info[:3])
+    if running < _OLDEST_PYTHON:
+        raise InputError(
+            "backend.kind: judgevet needs Python 3.12 or newer, this is "
+            f"{'.'.join(map(str, running))}; install jevexp[bridge] there, or choose another "
+            "backend"
+        )
+    for package in PACKAGES:
+        if find_spec(package) is None:
+            raise InputError(
+                f"backend.kind: the package {package} is not installed; "
+                "pip install 'jevexp[bridge]'"
+            )
+
+
+class Judgevet(OpenedBackend[JudgevetBackend]):
+    """Any judgevet provider; see docs/reference/judgevet.md.
+
+    Raises:
+        InputError: this Python is too old, or the bridge's packages are not installed.
+    """
+
+    def __init__(self, settings: JudgevetBackend, model: ModelIdentity) -> None:
+        require_packages()
+        super().__init__(settings, model)
+
+    def _open(self, log_directory: Path) -> None:
+        del log_directory
+        settings, alias = self._settings, self._model.alias
+        key = read_secret(settings.key_env, "backend.key_env") if settings.has_address else None
+        opening: AbstractContextManager[Provider]
+        if settings.factory is not None:
+            opening = factory_provider(settings.factory)
+        else:
+            of_kind = http_provider if settings.provider == "http" else typevet_provider
+            opening = of_kind(settings, alias, key)
+        provider = self._resources.enter_context(opening)
+        versions = {package: version(package) for package in PACKAGES}
+        # What decides how an answer is read: typevet composes the prompts itself.
+        readout: dict[str, Any] = {"provider": settings.provider}
+        if settings.provider == "factory":
+            readout["factory"] = settings.factory
+        is_session = settings.provider == "typevet"
+        if is_session:
+            readout["session"] = settings.typevet.backend
+            readout["framing"] = settings.typevet.framing
+            readout["version"] = versions["typevet"]
+        self._facts = {
+            "kind": settings.kind,
+            "provider": settings.provider,
+            "model": provider.model,
+            "base_url": settings.base_url if settings.has_address else None,
+            "packages": versions,
+            # The session's variables, without its key.
+            "environment": environment(settings, alias) if is_session else None,
+            "readout": readout,
+        }
+        self._ask = Decider(provider, key).decide
+
+
+class Decider:
+    """Decides through one open provider; nothing that repeats `key` is kept."""
+
+    def __init__(self, provider: Provider, key: str | None) -> None:
+        self._provider = provider
+        self._exchanges = provider.transport.exchanges if provider.transport else []
+        self._secrets = Secrets([key])
+
+    def decide(self, request: Request) -> Decision:
+        """Ask once; every declared error of judgevet's is a decision that is not ok."""
+        from judgevet import JudgevetError
+
+        question, most = request.question, self._provider.most_options
+        # The provider's own model, where it has only one.
+        model = self._provider.model or request.model
+        options = len(question.options)
+        if not options or (most is not None and options > most):
+            error = "too_many_options" if options else "options_unknown"
+            return Decision(ok=False, model=model, error=error)
+        response: Any = None
+        self._exchanges.clear()
+        try:
+            response = self._provider.port.system_one(
+                request.state, {"decision": typed_question(question)}, model
+            )
+            probs = read_answer(question, response)
+        except BadAnswer as bad:
+            return self._failure(request, model, bad.code, self._status, response)
+        except JudgevetError as declared:
+            code, status = failure_of(declared, self._exchanges[-1] if self._exchanges else None)
+            return self._failure(request, model, code, status)
+        except Exception as raised:
+            if self._status is None:
+                raise
+            # What a server sends can make the packages raise anything; what came is kept.
+            return self._failure(request, model, "bad_response", self._status, raised)
+        # The server's word where the provider only repeats the model that it was asked for.
+        telling = self._telling if self._provider.echoes_model else None
+        answering: str = (telling.model if telling else None) or response.model
+        kept, repeats_key = self._received(response)
+        if repeats_key or self._secrets.occur_in(answering):
+            return self._failure(request, model, "bad_response", self._status)
+        receipts = (getattr(response, "receipts", None) or {}).get("decision")
+        return Decision(
+            ok=True,
+            model=answering,
+            probs=probs,
+            status_code=self._status,
+            usage=token_counts(response),
+            request=self._sent(request),
+            response=kept,
+            runtime=dict(receipts) if receipts else None,
+        )
+
+    def _failure(
+        self, request: Request, model: str, code: str, status: int | None, response: Any = None
+    ) -> Decision:
+        kept, _ = self._received(response)
+        return Decision(
+            ok=False,
+            model=model,
+            error=code,
+            status_code=status,
+            request=self._sent(request),
+            response=kept,
+        )
+
+    @property
+    def _telling(self) -> Exchange | None:
+        """The exchange that evidence is about: the last that did not just look something up."""
+        return next((exchange for exchange in reversed(self._exchanges) if exchange.sent), None)
+
+    @property
+    def _status(self) -> int | None:
+        return self._telling.status if self._telling else None
+
+    def _sent(self, request: Request) -> dict[str, Any]:
+        exchange = self._telling
+        return request.wire() | ({"sent": exchange.sent_json()} if exchange else {})
+
+    def _received(self, response: Any) -> tuple[dict[str, Any] | None, bool]:
+        """The provider's response, and the body that it was made from, as far as there are any.
+
+        And whether the key was in there, which is replaced.
+        """
+        kept: dict[str, Any] = {}
+        if isinstance(response, Exception):
+            kept = {"raised": type(response).__name__}
+        elif response is not None:
+            kept = response_json(response)
+        shown: dict[str, Any] = self._secrets.without(kept)
+        repeats_key = shown != kept
+        if exchange := self._telling:
+            body, body_repeats_key = exchange.received_json(self._secrets)
+            shown |= body
+            repeats_key = repeats_key or body_repeats_key
+        return shown or None, repeats_key
+
+
+def typed_question(question: Question) -> Any:
+    """The question as judgevet's class for it; its criteria are left out when null."""
+    from judgevet import Choice, Noul, Score
+
+    of_kind = {Kind.NOUL: Noul, Kind.CHOICE: Choice, Kind.SCORE: Score}
+    return of_kind[question.type](instructions=question.instructions, criteria=question.criteria)
+
+
+def read_answer(question: Question, response: Any) -> dict[str, float]:
+    """Label to probability, as returned; confidences and the scalar score are never looked at.
+
+    Raises:
+        BadAnswer: no model is named, an answer is missing or too many, of another type, over
+            other labels or levels, with another legend, or of something else than numbers.
+    """
+    from judgevet import ChoiceAnswer, NoulAnswer, ScoreAnswer
+
+    of_kind = {Kind.NOUL: NoulAnswer, Kind.CHOICE: ChoiceAnswer, Kind.SCORE: ScoreAnswer}
+    if not isinstance(response.model, str) or not response.model:
+        raise BadAnswer("bad_answer_model")
+    answers = response.answers
+    if not isinstance(answers, Mapping) or set(answers) != {"decision"}:
+        raise BadAnswer("bad_answer_id")
+    answer = answers["decision"]
+    if not isinstance(answer, of_kind[question.type]):
+        raise BadAnswer("bad_answer_type")
+    if question.type is Kind.NOUL:
+        _check_numbers([answer.noul])
+        if not 0 <= answer.noul <= 1:
+            raise BadAnswer("bad_answer_number")
+        return {"no": 1 - answer.noul, "yes": answer.noul}
+    probabilities = answer.probabilities
+    if question.type is Kind.SCORE:
+        levels = question.criteria if isinstance(question.criteria, list) else []
+        # A level that is no text may come back as the text that Python makes of it.
+        if set(answer.legend) != set(range(len(levels))) or any(
+            answer.legend[index]
+            not in ((level,) if isinstance(level, str) else (level, str(level)))
+            for index, level in enumerate(levels)
+        ):
+            raise BadAnswer("bad_answer_legend")
+        probabilities = {str(level): p for level, p in probabilities.items()}
+    if set(probabilities) != set(question.options):
+        raise BadAnswer("bad_answer_labels")
+    _check_numbers(probabilities.values())
+    return {option: probabilities[option] for option in question.options}
+
+
+def _check_numbers(values: Iterable[Any]) -> None:
+    if not all(is_number(value) and math.isfinite(value) for value in values):
+        raise BadAnswer("bad_answer_number")
+
+
+def response_json(response: Any) -> dict[str, Any]:
+    """What the provider returned, as evidence, whatever it is made of."""
+    answers = getattr(response, "answers", None)
+    if isinstance(answers, Mapping):
+        answers = {name: _plain(answer) for name, answer in answers.items()}
+    fields: dict[str, Any] = representable(
+        {
+            "model": getattr(response, "model", None),
+            "usage": _plain(getattr(response, "usage", None)),
+            "answers": answers,
+            "receipts": getattr(response, "receipts", None),
+        }
+    )
+    return fields
+
+
+def token_counts(response: Any) -> dict[str, int | None]:
+    """The usage as reported; None for a count that was not."""
+    usage = getattr(response, "usage", None)
+    counts = {name: getattr(usage, name, None) for name in ("input_tokens", "output_tokens")}
+    return {name: count if type(count) is int else None for name, count in counts.items()}
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {"class": type(value).__name__, **asdict(value)}
+    return value

@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 
+from jevexp.backends.connection import key_advice
 from jevexp.backends.judgevet.exchange import RecordingTransport
 from jevexp.backends.python_factory import find_callable
 from jevexp.errors import InputError
@@ -99,13 +100,15 @@ def _session(
     try:
         session = opening.__enter__()
     except BackendHttpError as error:
+        todo = ""
+        if error.status_code in (401, 403):
+            todo = f"; {key_advice('backend.key_env', settings.key_env)}"
         raise InputError(
-            f"backend.base_url: {settings.base_url} is not usable: HTTP {error.status_code}"
-            f"{_key_hint(settings, error.status_code)}"
+            f"backend.base_url: {settings.base_url} is not usable: HTTP {error.status_code}{todo}"
         ) from error
     except GenerationError as error:
-        found = transport.exchanges[-1].failure if transport and transport.exchanges else None
-        reason = _REASONS.get(found or "", "it does not answer as typevet expects")
+        code = transport.exchanges[-1].failure if transport and transport.exchanges else None
+        reason = _REASONS.get(code or "", "it does not answer as typevet expects")
         raise InputError(
             f"backend.base_url: {settings.base_url} is not usable: {reason}"
         ) from error
@@ -118,14 +121,6 @@ def _session(
         yield session
     finally:
         opening.__exit__(None, None, None)
-
-
-def _key_hint(settings: JudgevetBackend, status: int) -> str:
-    if status not in (401, 403):
-        return ""
-    if settings.key_env is None:
-        return "; set backend.key_env to the environment variable that holds its key"
-    return f"; check the key in the environment variable {settings.key_env}"
 
 
 @contextmanager
@@ -170,10 +165,14 @@ def environment(settings: JudgevetBackend, alias: str) -> dict[str, str]:
             path = Path(session.distributions).expanduser()
             variables["TYPEVET_FAKE__DISTRIBUTIONS"] = str(path)
         return variables
+    model = "MODEL"
+    if session.backend == "llama_cpp":
+        # Which of the two typevet reads depends on who composes the prompt.
+        model = "DEFAULT_MODEL" if session.framing else "MULTIMODAL_MODEL"
     prefix = _PREFIXES[session.backend]
     return variables | {
         f"{prefix}BASE_URL": settings.base_url or "",
-        f"{prefix}{_model_variable(settings)}": alias,
+        f"{prefix}{model}": alias,
         f"{prefix}TIMEOUT": str(settings.timeout_s),
     }
 
@@ -182,10 +181,3 @@ def with_key(variables: dict[str, str], key: str | None) -> dict[str, str]:
     """The variables with the server's key among them; unchanged where there is none."""
     prefix = _PREFIXES.get(variables["TYPEVET_BACKEND"])
     return variables if key is None or prefix is None else {**variables, f"{prefix}API_KEY": key}
-
-
-def _model_variable(settings: JudgevetBackend) -> str:
-    if settings.typevet.backend == "vllm":
-        return "MODEL"
-    # Which of the two typevet reads depends on who composes the prompt.
-    return "DEFAULT_MODEL" if settings.typevet.framing else "MULTIMODAL_MODEL"

@@ -1,11 +1,11 @@
 """llama.cpp's own routes: its template, its tokenizer, and one token with its probabilities."""
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 from jevexp.backends.next_token import (
     BiasReach,
+    CompletionClient,
     Decider,
     Exchange,
     NothingListed,
@@ -14,9 +14,9 @@ from jevexp.backends.next_token import (
     with_earlier_masses,
 )
 from jevexp.backends.prompt import MOST_OPTIONS, Message, without_thinking
-from jevexp.backends.readout import MISSING_BIAS, SLACK, Entry, Listing
+from jevexp.backends.readout import MISSING_BIAS, Entry, Listing, Tokenizer, logprob_of
 from jevexp.backends.rereading import RawAnswer, last_reply
-from jevexp.backends.transport import Failure, HttpPoster, Reply
+from jevexp.backends.transport import Failure, HttpPoster, Reply, is_number, total
 from jevexp.core.decision import Decision, Request
 from jevexp.settings import LlamaCppBackend
 
@@ -24,7 +24,7 @@ _TEMPLATE, _TOKENIZE, _COMPLETION = "/apply-template", "/tokenize", "/completion
 # Ranking the whole of a large vocabulary takes the server as long as some models need for a short
 # prompt. The tokens beyond these, which a candidate with a bias is never among, hold less than
 # 1e-4 of the mass outside the candidates; vocabularies up to this size are read whole.
-_RANKED = 1 << 16
+RANKED = 1 << 16
 
 
 class LlamaTokenizer:
@@ -45,7 +45,7 @@ class LlamaTokenizer:
         return tokens
 
 
-class LlamaCompletions:
+class LlamaCompletions(CompletionClient):
     """A llama.cpp server as it is asked for one token.
 
     Args:
@@ -59,31 +59,29 @@ class LlamaCompletions:
     most_listed = MOST_OPTIONS
 
     def __init__(
-        self,
-        transport: HttpPoster,
-        settings: LlamaCppBackend,
-        route: Mapping[str, str] | None = None,
+        self, transport: HttpPoster, settings: LlamaCppBackend, route: Mapping[str, str]
     ) -> None:
-        self._transport = transport
-        self._settings = settings
-        self._route = dict(route or {})
+        self.transport = transport
         self.bias = settings.readout.bias
-        self.tokenizer = LlamaTokenizer(transport, self._route)
+        self.tokenizer: Tokenizer | None = LlamaTokenizer(transport, route)
+        self._settings = settings
+        self._route = route
 
-    def render(self, asked: Message, exchange: Exchange) -> Prompt:
+    def render(self, user: Message, exchange: Exchange) -> Prompt:
         """The prompt that the server's template makes of a message; raises Failure."""
         body = {
-            "messages": [{"role": "user", "content": asked.content}],
+            "messages": [{"role": "user", "content": user.content}],
             "add_generation_prompt": True,
             "chat_template_kwargs": self._settings.template.kwargs,
             **self._route,
         }
         exchange.sent = {"endpoint": _TEMPLATE, "body": body}
-        reply = self._transport.post(_TEMPLATE, body)
+        reply = self.transport.post(_TEMPLATE, body)
         text = reply.body.get("prompt")
         if not isinstance(text, str):
-            raise Failure("bad_response", reply.status, _evidence(_TEMPLATE, reply))
-        return Prompt.rendered(asked, without_thinking(text))
+            evidence = {"endpoint": _TEMPLATE, "body": reply.body}
+            raise Failure("bad_response", reply.status, evidence)
+        return Prompt.rendered(user, without_thinking(text))
 
     def body(
         self, prompt: Prompt, model: str, biases: Mapping[int, float], candidates: int | None
@@ -97,7 +95,7 @@ class LlamaCompletions:
             "cache_prompt": False,
             "temperature": 1.0,
             "samplers": ["top_k", "temperature"],
-            "top_k": _RANKED,
+            "top_k": RANKED,
             "seed": 0,
             "logit_bias": [[token, bias] for token, bias in biases.items()],
             # Without this, the server reports probabilities from before the bias.
@@ -106,22 +104,17 @@ class LlamaCompletions:
             **self._route,
         }
 
-    def post(self, body: dict[str, Any]) -> Reply:
-        """The reply to a body, not read yet; raises Failure."""
-        return self._transport.post(_COMPLETION, body)
-
     def listing(self, reply: Reply) -> Listing:
         """The tokens in a reply; raises Failure."""
         if reply.body.get("truncated") is True:
             # Older builds shorten a prompt that is too long instead of refusing it.
-            raise Failure("context_overflow", reply.status, _evidence(_COMPLETION, reply))
+            raise self.failure(reply, "context_overflow")
         if not reply.body.get("completion_probabilities"):
-            raise NothingListed("bad_response", reply.status, _evidence(_COMPLETION, reply))
+            raise self.failure(reply, "bad_response", NothingListed)
         try:
             return listed_tokens(reply.body)
         except ValueError as error:
-            evidence = _evidence(_COMPLETION, reply)
-            raise Failure("bad_response", reply.status, evidence) from error
+            raise self.failure(reply, "bad_response") from error
 
     def sent(self, exchange: Exchange) -> dict[str, Any]:
         """The last request, with the prompt's hash and the candidates once they are known."""
@@ -131,23 +124,22 @@ class LlamaCompletions:
 
     def answer_fields(self, exchange: Exchange, readout: dict[str, Any]) -> dict[str, Any]:
         """What the last answer says; one before it, which lacked a candidate, stands beside it."""
-        *before, reply = exchange.replies
-        response: dict[str, Any] = {"body": reply.body, "readout": readout}
+        *before, last = [reply.body for reply in exchange.replies]
+        response = {"body": last, "readout": readout}
         if before:
-            response["body_without_all_candidates"] = before[0].body
-        fields: dict[str, Any] = {
+            response["body_without_all_candidates"] = before[0]
+        return {
+            "model": last.get("model"),
             "usage": {
-                "input_tokens": _total(exchange.replies, "tokens_evaluated"),
-                "output_tokens": _total(exchange.replies, "tokens_predicted"),
+                "input_tokens": total([*before, last], "tokens_evaluated"),
+                "output_tokens": total([*before, last], "tokens_predicted"),
             },
             "response": response,
             "runtime": {
                 "off_option_mass": readout["off_option_mass"],
-                "timings": reply.body.get("timings"),
+                "timings": last.get("timings"),
             },
         }
-        model = reply.body.get("model")
-        return fields | ({"model": model} if isinstance(model, str) and model else {})
 
 
 def listed_tokens(body: Mapping[str, Any]) -> Listing:
@@ -167,23 +159,9 @@ def listed_tokens(body: Mapping[str, Any]) -> Listing:
 
 def _entry(listed: Any) -> Entry:
     token, prob = (listed.get("id"), listed.get("prob")) if isinstance(listed, dict) else (0, "")
-    if type(token) is not int or isinstance(prob, bool) or not isinstance(prob, int | float):
+    if type(token) is not int or not is_number(prob):
         raise ValueError("top_probs holds something else than ids and probabilities")
-    if not 0 <= prob <= 1 + SLACK:
-        raise ValueError("a probability out of range")
-    logprob = math.log(prob) if prob > 0 else -math.inf
-    return Entry(token, None, logprob, listed_probability=float(prob))
-
-
-def _evidence(endpoint: str, reply: Reply) -> dict[str, Any]:
-    return {"endpoint": endpoint, "body": reply.body}
-
-
-def _total(replies: list[Reply], count: str) -> int | None:
-    """The tokens that the server reports for all answers; None where it does not say."""
-    counts = [reply.body.get(count) for reply in replies]
-    known = [number for number in counts if type(number) is int]
-    return sum(known) if len(known) == len(counts) else None
+    return Entry(token, None, logprob_of(prob), listed_probability=float(prob))
 
 
 def code_of(body: Any) -> str:
@@ -222,34 +200,28 @@ class _RecordedServer:
         self._replies = self._completions()
 
     def post(self, path: str, body: dict[str, Any]) -> Reply:
-        if path == _TEMPLATE:
-            return self._rendered()
+        raw = self._raw
+        if path == _COMPLETION:
+            return self._replies.pop(0) if self._replies else last_reply(raw, code_of)
         if path == _TOKENIZE:
-            return self._tokens(body["content"], special=body["parse_special"])
-        return self._replies.pop(0) if self._replies else last_reply(self._raw, code_of)
-
-    def _rendered(self) -> Reply:
-        response = self._raw.response
-        failed_at = response.get("endpoint") if isinstance(response, dict) else None
+            if not self._completed:
+                raise Failure(raw.record.error or "", raw.record.status_code, raw.response)
+            tokens = self._tokenizer(body["content"], special=body["parse_special"])
+            return Reply(200, {"tokens": tokens})
+        failed_at = raw.response.get("endpoint") if isinstance(raw.response, dict) else None
         if not self._completed and failed_at != _TOKENIZE:
-            return last_reply(self._raw, code_of)
+            return last_reply(raw, code_of)
         return Reply(200, {"prompt": self._prompt})
-
-    def _tokens(self, text: str, *, special: bool) -> Reply:
-        if not self._completed:
-            record = self._raw.record
-            raise Failure(record.error or "", record.status_code, self._raw.response)
-        return Reply(200, {"tokens": self._tokenizer(text, special=special)})
 
     def _completions(self) -> list[Reply]:
         """The replies that were kept, in their order."""
-        response, status = self._raw.response, self._raw.record.status_code or 200
+        response, record = self._raw.response, self._raw.record
         if not self._completed or not isinstance(response, dict):
             return []
-        if not self._raw.record.ok:
+        if not record.ok:
             strong = any(bias == MISSING_BIAS for _, bias in self._raw.sent["body"]["logit_bias"])
-            # Of the attempt that failed at last, the answer before it is not kept.
+            # When the second attempt failed, the answer to the first is not kept.
             return [Reply(200, {})] if strong else []
         before = response.get("body_without_all_candidates")
         bodies = [before, response["body"]] if before is not None else [response["body"]]
-        return [Reply(status, body) for body in bodies]
+        return [Reply(record.status_code or 200, body) for body in bodies]

@@ -1,40 +1,120 @@
-"""A running llama.cpp server: which one is asked, whether it is ready, what it says of itself."""
+"""A llama.cpp server, running or started here: whether it is ready, what it says of itself."""
 
 import hashlib
-import re
+import selectors
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from importlib import metadata
-from io import FileIO
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
+from secrets import token_urlsafe
 from typing import Any
 from urllib.parse import quote
 
+from jevexp.backends.connection import Connection, key_refusal, reason_of
+from jevexp.backends.llama_cpp.client import code_of
+from jevexp.backends.llama_cpp.weights import weights_to_serve
+from jevexp.backends.server import StartedServer
 from jevexp.backends.transport import Failure, Transport
 from jevexp.errors import InputError
-from jevexp.settings import LlamaServer, ModelIdentity
-from jevexp.store.cache import cache_folder
-from jevexp.untrusted.files import opened
-from jevexp.untrusted.locks import locked
-from jevexp.untrusted.writing import Folder, write_all
+from jevexp.settings import LlamaCppBackend, LlamaServer, ModelIdentity
+from jevexp.settings.base import read_secret
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 _POLL_S = 0.2
 _MOST_NAMES = 20
 _MODEL_FACTS = ("ftype", "n_params", "size", "n_vocab", "n_ctx", "n_ctx_train", "n_embd")
+# What a server is started with, beside the model's file and name.
+_START_FIELDS = {"context", "threads", "slots", "cache_type_k", "cache_type_v", "gpu_layers"}
 
 
-def weights_to_serve(server: LlamaServer, model: ModelIdentity) -> Path | None:
-    """The file to start a server for, or None where a running server is to be used.
+class ManagedServer(StartedServer):
+    """A server for one model file, on 127.0.0.1 and a port that the system chooses.
+
+    It wants its key in every request but `/health`.
+    """
+
+    def __init__(self, gguf: Path, alias: str, settings: LlamaServer) -> None:
+        super().__init__(token_urlsafe(32))
+        self.gguf = gguf
+        self._alias = alias
+        self._settings = settings
+
+    def _start(self, log: Path) -> str:
+        if find_spec("xllamacpp") is None:
+            raise InputError(
+                "backend.server: xllamacpp is not installed; pip install 'jevexp[local]'"
+            )
+        if not self.gguf.is_file():
+            raise InputError(f"backend.server.gguf: no such file: {self.gguf}; give a GGUF file")
+        request = {"gguf": str(self.gguf.resolve()), "alias": self._alias, "api_key": self.key}
+        process = self._launch(request | self._settings.model_dump(include=_START_FIELDS), log)
+        assert process.stdout is not None  # noqa: S101 - for the type checker
+        deadline = time.monotonic() + self._settings.start_timeout_s
+        line = b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdout, selectors.EVENT_READ)
+            # The line that the child writes once its model is loaded.
+            while not line.endswith(b"\n"):
+                if not selector.select(max(0.0, deadline - time.monotonic())):
+                    raise InputError(
+                        f"backend.server.start_timeout_s: {self.gguf.name} was not loaded within "
+                        f"{self._settings.start_timeout_s:g} s; see {log}"
+                    )
+                piece = process.stdout.read(4096)
+                if not piece:
+                    raise InputError(
+                        f"backend.server: the server for {self.gguf.name} {self._ended(log)}"
+                    )
+                line += piece
+        return line.decode().strip()
+
+
+class LlamaConnection(Connection):
+    """The llama.cpp server of a configuration, once its model is loaded.
+
+    It is the one at `server.base_url`, else one that is started for `server.gguf` or the model's
+    own weights, else the one at llama.cpp's default address.
+
+    Attributes:
+        route: part of every request's body; tells a router, which serves many models, which one is
+            meant.
+        facts: what is known of the server, as JSON; null for what it does not say.
 
     Raises:
-        InputError: the configuration names weights that are not on this machine.
+        InputError: the server cannot be started, reached or used. Nothing is left running.
     """
-    if server.base_url is not None:
-        return None
-    if server.gguf is not None:
-        return Path(server.gguf).expanduser()
-    return find_weights(model)
+
+    def __init__(
+        self, settings: LlamaCppBackend, model: ModelIdentity, log_directory: Path
+    ) -> None:
+        server = settings.server
+        gguf = weights_to_serve(server, model)
+        super().__init__(
+            ManagedServer(gguf, model.alias, server) if gguf else server.base_url or DEFAULT_URL,
+            log_directory,
+            settings.connect_timeout_s,
+            settings.request_timeout_s,
+            key=None if gguf else read_secret(server.key_env, "backend.server.key_env"),
+            code_of=code_of,
+        )
+        try:
+            listed = wait_until_ready(self.transport, self.url, server)
+            answering = choose(listed, model.alias, self.url)
+            self.route = {"model": model.alias} if len(listed) > 1 else {}
+            self.facts = {
+                "managed": self.managed,
+                "base_url": self.base_url,
+                # What a server that was started here was started with.
+                "gguf": str(gguf) if gguf else None,
+                "library": f"xllamacpp {version('xllamacpp')}" if gguf else None,
+                "cache_type_k": server.cache_type_k if gguf else None,
+                "cache_type_v": server.cache_type_v if gguf else None,
+                **facts(self.transport, answering, self.route),
+            }
+        except BaseException:
+            self.close()
+            raise
 
 
 def wait_until_ready(
@@ -49,7 +129,7 @@ def wait_until_ready(
     while True:
         try:
             _check_health(transport)
-            models = transport.get("/v1/models").body
+            listed = listed_models(transport.get("/v1/models").body)
         except Failure as failure:
             if failure.status != 503:
                 raise InputError(_unusable(failure, url, server)) from failure
@@ -60,31 +140,12 @@ def wait_until_ready(
                 ) from failure
             time.sleep(_POLL_S)
             continue
-        listed = listed_models(models)
         if not listed:
             raise InputError(
                 f"backend.server.base_url: {url} lists no model at /v1/models; start llama-server "
                 f"there"
             )
         return listed
-
-
-def choose(listed: Sequence[Mapping[str, Any]], alias: str, url: str) -> Mapping[str, Any]:
-    """The entry that will answer: a server's only one, or at a router the one that is asked for.
-
-    Raises:
-        InputError: a router has no model of that name.
-    """
-    if len(listed) == 1:
-        return listed[0]
-    for entry in listed:
-        if entry["id"] == alias:
-            return entry
-    names = sorted(entry["id"] for entry in listed)
-    raise InputError(
-        f"model.alias: {url} serves no {alias!r}; choose one of: {', '.join(names[:_MOST_NAMES])}"
-        f"{', …' if len(names) > _MOST_NAMES else ''}"
-    )
 
 
 def _check_health(transport: Transport) -> None:
@@ -97,17 +158,9 @@ def _check_health(transport: Transport) -> None:
 
 
 def _unusable(failure: Failure, url: str, server: LlamaServer) -> str:
-    if failure.status in (401, 403):
-        if server.key_env is None:
-            todo = "set backend.server.key_env to the environment variable that holds its API key"
-        else:
-            todo = f"check the API key in the environment variable {server.key_env}"
-        return f"backend.server.key_env: {url} wants an API key (HTTP {failure.status}); {todo}"
-    reason = {
-        "connection_failed": "no server answers there",
-        "timeout": "it does not answer in time",
-        "http_error": f"HTTP {failure.status}",
-    }.get(failure.code, "it does not answer like llama-server")
+    if refusal := key_refusal(failure, url, "backend.server.key_env", server.key_env):
+        return refusal
+    reason = reason_of(failure, "llama-server")
     if server.base_url is None:
         return (
             f"backend.server: model.weights names no file on this machine, and {url} is not "
@@ -119,34 +172,53 @@ def _unusable(failure: Failure, url: str, server: LlamaServer) -> str:
     )
 
 
+def choose(listed: Sequence[Mapping[str, Any]], alias: str, url: str) -> Mapping[str, Any]:
+    """The entry that will answer: a server's only one, or at a router the one that is asked for.
+
+    Raises:
+        InputError: a router has no model of that name.
+    """
+    if len(listed) == 1:
+        return listed[0]
+    by_name = {entry["id"]: entry for entry in listed}
+    if alias in by_name:
+        return by_name[alias]
+    names = sorted(by_name)
+    raise InputError(
+        f"model.alias: {url} serves no {alias!r}; choose one of: {', '.join(names[:_MOST_NAMES])}"
+        f"{', …' if len(names) > _MOST_NAMES else ''}"
+    )
+
+
 def facts(
-    transport: Transport, model: Mapping[str, Any], *, routed: str | None = None
+    transport: Transport, model: Mapping[str, Any], route: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The session's facts from `/v1/models`, which is given, and `/props`, which is asked for.
+    """The server's facts from `/v1/models`, which is given, and `/props`, which is asked for.
 
     Builds differ in what they say: what is missing or makes no sense is null.
 
     Args:
         transport: the server.
         model: the entry of the model in the server's `/v1/models`.
-        routed: the model's name at a router, which keeps facts by model.
+        route: names the model at a router, which keeps facts by model.
     """
     meta = _object(model.get("meta"))
     try:
-        props = transport.get(f"/props?model={quote(routed)}" if routed else "/props").body
+        path = f"/props?model={quote(route['model'])}" if route else "/props"
+        props = transport.get(path).body
     except Failure:
         props = {}
     settings = _object(props.get("default_generation_settings"))
     template = _text(props.get("chat_template"))
-    found: dict[str, Any] = {name: _scalar(meta.get(name)) for name in _MODEL_FACTS}
-    return found | {
+    known = {name: value for name, value in meta.items() if type(value) in (str, int)}
+    return {name: known.get(name) for name in _MODEL_FACTS} | {
         "build_info": _text(props.get("build_info")),
         "model": _text(model.get("id")),
         "model_alias": _text(props.get("model_alias")),
         "model_path": _text(props.get("model_path")),
-        "ftype": _text(found["ftype"]) or _text(props.get("model_ftype")),
+        "ftype": _text(meta.get("ftype")) or _text(props.get("model_ftype")),
         # The context of one slot, which is what a prompt has.
-        "n_ctx": _number(settings.get("n_ctx")) or _number(found["n_ctx"]),
+        "n_ctx": _number(settings.get("n_ctx")) or _number(meta.get("n_ctx")),
         "total_slots": _number(props.get("total_slots")),
         "chat_template_sha256": (
             hashlib.sha256(template.encode()).hexdigest() if template is not None else None
@@ -172,99 +244,3 @@ def _text(value: Any) -> str | None:
 
 def _number(value: Any) -> int | None:
     return value if type(value) is int else None
-
-
-def _scalar(value: Any) -> str | int | None:
-    return _text(value) if isinstance(value, str) else _number(value)
-
-
-_CHUNK_BYTES = 1 << 20
-
-
-def find_weights(model: ModelIdentity) -> Path | None:
-    """The file with the model's weights, or None where the configuration names none.
-
-    `model.weights.path` comes first. A package ships the file whole, or as `FILE.part00`,
-    `FILE.part01` and so on in packages that it requires; the parts are put together once, in the
-    cache, and only if their SHA-256 is the one in `model.weights.sha256`.
-
-    Raises:
-        InputError: the path does not exist, the package is not installed or ships no such file.
-    """
-    weights = model.weights
-    if weights.path is not None:
-        path = Path(weights.path).expanduser()
-        if not path.is_file():
-            raise InputError(f"model.weights.path: no such file: {path}; give the GGUF file's path")
-        return path
-    if weights.package is None:
-        return None
-    if weights.file is None or Path(weights.file).name != weights.file:
-        raise InputError(
-            f"model.weights.file: expected the name of a file in {weights.package.name}, "
-            f"found {weights.file!r}"
-        )
-    try:
-        shipped = list(_shipped(weights.package.name))
-    except metadata.PackageNotFoundError as error:
-        raise InputError(
-            f"model.weights.package: {error.name} is not installed; {weights.package.install}"
-        ) from error
-    whole = [path for path in shipped if path.name == weights.file]
-    if whole:
-        return whole[0]
-    part = re.compile(re.escape(weights.file) + r"\.part\d+")
-    parts = sorted((path for path in shipped if part.fullmatch(path.name)), key=lambda p: p.name)
-    if not parts:
-        raise InputError(
-            f"model.weights.file: {weights.package.name} ships no {weights.file}; "
-            f"{weights.package.install}"
-        )
-    if weights.sha256 is None:
-        raise InputError("model.weights.sha256: missing; weights in parts need it to be checked")
-    return _assembled(parts, weights.file, weights.sha256)
-
-
-def _shipped(distribution: str) -> Iterator[Path]:
-    """Every file of the installed distribution, then of those whose name extends its own."""
-    for file in metadata.files(distribution) or ():
-        yield Path(str(file.locate()))
-    for requirement in metadata.requires(distribution) or ():
-        name = re.match(r"[A-Za-z0-9._-]+", requirement)
-        if name and name.group().startswith(f"{distribution}-"):
-            yield from _shipped(name.group())
-
-
-def _assembled(parts: list[Path], name: str, sha256: str) -> Path:
-    """The parts as one file, written beside its final place so that a half never looks whole."""
-    target = cache_folder() / "weights" / sha256 / name
-    if target.is_file():
-        return target
-    try:
-        with locked(target.with_name(f"{name}.lock")):
-            if not target.is_file():
-                with (
-                    Folder.named(target.parent) as folder,
-                    folder.replacing(name, f"{name}.partial") as whole,
-                ):
-                    _concatenate(parts, whole, sha256)
-    except OSError as error:
-        raise InputError(
-            f"{error.filename or target}: cannot use the cache: {error.strerror or error}; the "
-            "environment variable JEVEXP_CACHE moves it"
-        ) from error
-    return target
-
-
-def _concatenate(parts: list[Path], whole: FileIO, sha256: str) -> None:
-    digest = hashlib.sha256()
-    for part in parts:
-        with opened(part) as piece:
-            while chunk := piece.read(_CHUNK_BYTES):
-                digest.update(chunk)
-                write_all(whole, chunk)
-    if digest.hexdigest() != sha256:
-        raise InputError(
-            f"model.weights.sha256: expected {sha256}, found {digest.hexdigest()} in {len(parts)} "
-            "parts; reinstall the package"
-        )

@@ -10,35 +10,33 @@ a completion:
     "logprobs": {"tokens": […], "token_logprobs": […], "top_logprobs": [{TOKEN: LOGPROB, …}]}
 """
 
-import math
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jevexp.backends.next_token import (
     CONTEXT,
     BiasReach,
+    CompletionClient,
     Decider,
     Exchange,
     NothingListed,
     Prompt,
     RecordedTokenizer,
-    prompt_hash,
     with_earlier_masses,
 )
 from jevexp.backends.openai.connection import (
     VLLM,
-    answering_model,
     code_of,
     first_choice,
     usage,
     with_options,
 )
 from jevexp.backends.prompt import Message, without_thinking
-from jevexp.backends.readout import SLACK, Entry, Listing, Tokenizer
+from jevexp.backends.readout import SLACK, Entry, Listing, Tokenizer, logprob_of
 from jevexp.backends.rereading import RawAnswer, last_reply
-from jevexp.backends.transport import Failure, HttpPoster, Reply
+from jevexp.backends.transport import Failure, HttpPoster, Reply, is_number
 from jevexp.core.decision import Decision, Request
 from jevexp.settings import OpenAILogprobsBackend
 
@@ -78,36 +76,36 @@ class Features:
         }
 
 
-class OpenAICompletions:
+class OpenAICompletions(CompletionClient):
     """An OpenAI-compatible server as it is asked for one token, with what it was found to have."""
 
     def __init__(
         self, transport: HttpPoster, settings: OpenAILogprobsBackend, features: Features
     ) -> None:
-        self._transport = transport
-        self._settings = settings
-        self._renderer = features.renderer
+        self.transport = transport
         self.tokenizer = features.tokenizer
         self.reach = features.logit_bias
         self.bias = settings.readout.bias
         self.most_listed = features.top
         self.endpoint = CHAT if features.route == "chat" else COMPLETIONS
+        self._settings = settings
+        self._renderer = features.renderer
         self._extras = dict(features.extras)
         if features.family == VLLM and self.endpoint == COMPLETIONS:
             # The rendered prompt has its special tokens already.
             self._extras["add_special_tokens"] = False
 
-    def render(self, asked: Message, exchange: Exchange) -> Prompt:
+    def render(self, user: Message, exchange: Exchange) -> Prompt:
         """The prompt, as far as the server shows it; raises Failure."""
         if self._renderer is None:
-            return Prompt(asked.content)
-        rendered = self._renderer(asked.content)
+            return Prompt(user.content)
+        rendered = self._renderer(user.content)
         text = without_thinking(rendered)
         if text != rendered and self.endpoint == CHAT:
             # The next token would be a thought.
             raise Failure("thinking_open")
-        prompt = Prompt.rendered(asked, text)
-        exchange.sent = dict(prompt_hash(prompt))
+        prompt = Prompt.rendered(user, text)
+        exchange.sent = dict(prompt.evidence)
         return prompt
 
     def body(
@@ -115,35 +113,30 @@ class OpenAICompletions:
     ) -> dict[str, Any]:
         """The body that asks for the candidates and a few tokens more, or for all there can be."""
         top = self.most_listed if candidates is None else min(candidates + _EXTRA, self.most_listed)
-        body: dict[str, Any] = {"model": model}
         if self.endpoint == CHAT:
-            body |= {
+            asked: dict[str, Any] = {
                 "messages": [{"role": "user", "content": prompt.content}],
                 "chat_template_kwargs": self._settings.template.kwargs,
                 "logprobs": True,
                 "top_logprobs": top,
             }
         else:
-            body |= {"prompt": prompt.text, "logprobs": top}
-        # What a model's own defaults would cut off.
-        body |= {"max_tokens": 1, "temperature": 1, "top_p": 1, **self._extras}
+            asked = {"prompt": prompt.text, "logprobs": top}
+        # The last two turn off what a model's own defaults would cut off.
+        body = {"model": model, **asked, "max_tokens": 1, "temperature": 1, "top_p": 1}
+        body |= self._extras
         if biases:
             body["logit_bias"] = {str(token): bias for token, bias in biases.items()}
         return with_options(body, self._settings)
 
-    def post(self, body: dict[str, Any]) -> Reply:
-        """The reply to a body, not read yet; raises Failure."""
-        return self._transport.post(self.endpoint, body)
-
     def listing(self, reply: Reply) -> Listing:
         """The tokens in a reply; raises NothingListed, or Failure where it has no choices."""
-        evidence = {"endpoint": self.endpoint, "body": reply.body}
         try:
             return listing(first_choice(reply))
         except ValueError as error:
-            raise NothingListed("no_logprobs", reply.status, evidence) from error
+            raise self.failure(reply, "no_logprobs", NothingListed) from error
         except Failure as failure:
-            raise Failure(failure.code, reply.status, evidence) from failure
+            raise self.failure(reply, failure.code) from failure
 
     def sent(self, exchange: Exchange) -> dict[str, Any]:
         """The first request; further ones are like it but for their bias."""
@@ -157,21 +150,20 @@ class OpenAICompletions:
 
     def answer_fields(self, exchange: Exchange, readout: dict[str, Any]) -> dict[str, Any]:
         """What the first answer says, with the bodies of all."""
-        first, *further = exchange.replies
-        response: dict[str, Any] = {"body": first.body, "readout": readout}
+        first, *further = [reply.body for reply in exchange.replies]
+        response: dict[str, Any] = {"body": first, "readout": readout}
         if further:
-            response["further_bodies"] = [reply.body for reply in further]
-        fields: dict[str, Any] = {
+            response["further_bodies"] = further
+        return {
+            "model": first.get("model"),
             "usage": usage(exchange.replies),
             "response": response,
             "runtime": {
                 "off_option_mass": readout["off_option_mass"],
                 "requests": len(exchange.replies),
-                "timings": first.body.get("timings"),
+                "timings": first.get("timings"),
             },
         }
-        model = answering_model(first, "")
-        return fields | ({"model": model} if model else {})
 
 
 def listing(choice: Mapping[str, Any]) -> Listing:
@@ -188,24 +180,17 @@ def listing(choice: Mapping[str, Any]) -> Listing:
         listed = first.get("top_logprobs", first.get("top_probs"))
         if not isinstance(listed, list) or not listed:
             raise ValueError("no top_logprobs")
-        sampled, others = _entry(first), [_entry(part) for part in listed]
+        sampled, others = _entry(first), list(map(_entry, listed))
     else:
         sampled = _named(
             _first(logprobs.get("tokens"), str), _first(logprobs.get("token_logprobs"), float)
         )
-        top = _first(logprobs.get("top_logprobs"))
-        others = [_named(token, logprob) for token, logprob in top.items()]
-    return Listing(tuple(_distinct([*others, sampled])), sampled)
-
-
-def _distinct(entries: Iterable[Entry]) -> Iterable[Entry]:
-    """The sampled token is often among the others, and then the same."""
-    seen = set()
-    for entry in entries:
-        key = (entry.id, entry.text, round(entry.logprob, 4))
-        if key not in seen:
-            seen.add(key)
-            yield entry
+        others = [_named(*pair) for pair in _first(logprobs.get("top_logprobs")).items()]
+    entries: dict[Any, Entry] = {}
+    for entry in [*others, sampled]:
+        # The sampled token is often among the others, and then the same.
+        entries.setdefault((entry.id, entry.text, round(entry.logprob, 4)), entry)
+    return Listing(tuple(entries.values()), sampled)
 
 
 def _first(values: Any, kind: type = dict) -> Any:
@@ -217,35 +202,23 @@ def _first(values: Any, kind: type = dict) -> Any:
 def _entry(part: Any) -> Entry:
     if not isinstance(part, dict):
         raise ValueError("something else than a token is listed")
-    token = part.get("id")
-    named = _named(part.get("token"), _logprob(part))
-    return Entry(token if type(token) is int else named.id, named.text, named.logprob)
+    logprob, prob, token = part.get("logprob"), part.get("prob"), part.get("id")
+    if "logprob" not in part and is_number(prob):
+        logprob = logprob_of(prob)
+    named = _named(part.get("token"), logprob)
+    return replace(named, id=token) if type(token) is int else named
 
 
 def _named(token: Any, logprob: Any) -> Entry:
     if not isinstance(token, str):
         raise ValueError("a token without a text")
-    value = _checked(logprob)
-    if match := _TOKEN_ID.fullmatch(token):
-        return Entry(int(match[1]), None, value)
-    return Entry(None, token, value)
-
-
-def _logprob(part: Mapping[str, Any]) -> Any:
-    prob = part.get("prob")
-    if "logprob" in part or isinstance(prob, bool) or not isinstance(prob, int | float):
-        return part.get("logprob")
-    if not 0 <= prob <= 1 + SLACK:
-        raise ValueError("a probability out of range")
-    return math.log(prob) if prob > 0 else -math.inf
-
-
-def _checked(logprob: Any) -> float:
-    if isinstance(logprob, bool) or not isinstance(logprob, int | float):
+    if not is_number(logprob):
         raise ValueError("a token without a probability")
     if not logprob <= SLACK:
         raise ValueError("a log-probability above zero")
-    return float(logprob)
+    if match := _TOKEN_ID.fullmatch(token):
+        return Entry(int(match[1]), None, float(logprob))
+    return Entry(None, token, float(logprob))
 
 
 def read_again(

@@ -5,25 +5,25 @@ renders at `/apply-template`. vLLM takes `prompt`, or `messages`, which it rende
 tokens together again at `/detokenize`; SGLang takes `prompt` alone.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jevexp.backends.connection import Connection
+from jevexp.backends.connection import HttpConnection, key_refusal, reason_of
 from jevexp.backends.llama_cpp.client import LlamaTokenizer
 from jevexp.backends.llama_cpp.server import listed_models
 from jevexp.backends.readout import Tokenizer
-from jevexp.backends.transport import Failure, Reply, Transport
+from jevexp.backends.transport import Failure, Reply, Transport, total
 from jevexp.errors import InputError
+from jevexp.settings import ModelIdentity
 from jevexp.settings.backends import OpenAIBackend
 
-_MODELS = "/v1/models"
 # The families of servers that have a tokenizer of a known kind.
 LLAMA_CPP, VLLM = "llama.cpp", "vllm"
 _OVERFLOWS = {"exceed_context_size_error", "context_length_exceeded"}
 
 
-class OpenAIConnection(Connection):
+class OpenAIConnection(HttpConnection):
     """A server with its models.
 
     Attributes:
@@ -34,56 +34,40 @@ class OpenAIConnection(Connection):
             left running.
     """
 
-    def __init__(self, settings: OpenAIBackend, alias: str, log_directory: Path) -> None:
+    def __init__(self, settings: OpenAIBackend, model: ModelIdentity, log_directory: Path) -> None:
         super().__init__(settings, log_directory, code_of=code_of)
-        self._settings = settings
+        self._key_env = settings.key_env
         try:
-            self.model = self._named_model(alias)
-        except BaseException:
-            self.close()
-            raise
-
-    def _named_model(self, alias: str) -> str | None:
-        try:
-            listed = listed_models(self.transport.get(_MODELS).body)
+            listed = listed_models(self.transport.get("/v1/models").body)
         except Failure as failure:
             # Some gateways list nothing and answer all the same.
             if failure.status in (None, 401, 403) or failure.status // 100 in (3, 5):
+                self.close()
                 raise self.unusable(failure) from failure
-            return None
+            listed = []
+        except BaseException:
+            self.close()
+            raise
         names: list[str] = [entry["id"] for entry in listed]
-        if alias in names:
-            return alias
-        return names[0] if len(names) == 1 else None
+        only = names[0] if len(names) == 1 else None
+        self.model = model.alias if model.alias in names else only
 
     def unusable(self, failure: Failure) -> InputError:
-        """What to tell whoever configured a server that cannot be used."""
-        settings, url = self._settings, self.url
-        if failure.status in (401, 403):
-            todo = (
-                "set backend.key_env to the environment variable that holds its API key"
-                if settings.key_env is None
-                else f"check the API key in the environment variable {settings.key_env}"
-            )
-            return InputError(
-                f"backend.key_env: {url} wants an API key (HTTP {failure.status}); {todo}"
-            )
-        reason = {
-            "connection_failed": "no server answers there",
-            "timeout": "it does not answer in time",
-            "http_error": f"HTTP {failure.status}",
-        }.get(failure.code, "it does not answer like an OpenAI-compatible server")
+        """What to tell a person who configured a server that cannot be used."""
+        refusal = key_refusal(failure, self.url, "backend.key_env", self._key_env)
+        reason = reason_of(failure, "an OpenAI-compatible server")
         return InputError(
-            f"backend.base_url: {url} is not usable: {reason}; set backend.base_url=URL to where "
-            "/v1/chat/completions is, without that path"
+            refusal
+            or f"backend.base_url: {self.url} is not usable: {reason}; set backend.base_url=URL to "
+            "where /v1/chat/completions is, without that path"
         )
 
 
 def code_of(body: Any) -> str:
     """The code for an HTTP error; some servers say when a prompt is too long."""
     error = body.get("error") if isinstance(body, dict) else None
-    said = (error.get("type"), error.get("code")) if isinstance(error, dict) else ()
-    too_long = any(isinstance(word, str) and word in _OVERFLOWS for word in said)
+    words = (error.get("type"), error.get("code")) if isinstance(error, dict) else ()
+    too_long = any(isinstance(word, str) and word in _OVERFLOWS for word in words)
     return "context_overflow" if too_long else "http_error"
 
 
@@ -101,25 +85,14 @@ def first_choice(reply: Reply) -> Mapping[str, Any]:
     raise Failure("bad_response", reply.status)
 
 
-def usage(replies: list[Reply]) -> dict[str, int | None]:
+def usage(replies: Sequence[Reply]) -> dict[str, int | None]:
     """The tokens that the server reports for all answers; None where it does not say."""
+    reported = [reply.body.get("usage") for reply in replies]
+    parts = [part if isinstance(part, dict) else {} for part in reported]
     return {
-        "input_tokens": _total(replies, "prompt_tokens"),
-        "output_tokens": _total(replies, "completion_tokens"),
+        "input_tokens": total(parts, "prompt_tokens"),
+        "output_tokens": total(parts, "completion_tokens"),
     }
-
-
-def _total(replies: list[Reply], count: str) -> int | None:
-    said = [reply.body.get("usage") for reply in replies]
-    counts = [part.get(count) if isinstance(part, dict) else None for part in said]
-    known = [number for number in counts if type(number) is int and number >= 0]
-    return sum(known) if len(known) == len(counts) else None
-
-
-def answering_model(reply: Reply, otherwise: str) -> str:
-    """The model that an answer names."""
-    model = reply.body.get("model")
-    return model if isinstance(model, str) and model else otherwise
 
 
 class VllmTokenizer:
@@ -127,7 +100,7 @@ class VllmTokenizer:
 
     def __init__(self, transport: Transport, route: Mapping[str, str]) -> None:
         self._transport = transport
-        self._route = dict(route)
+        self._route = route
 
     def __call__(self, text: str, *, special: bool = True) -> list[int]:
         """The tokens of a prompt; control tokens are always read as such."""
@@ -144,24 +117,29 @@ class Renderer:
     ) -> None:
         self._transport = transport
         self._family = family
+        self._route = route
         self._fixed = {**route, "add_generation_prompt": True, "chat_template_kwargs": dict(kwargs)}
 
     def __call__(self, content: str) -> str:
         """The prompt for one user message; raises Failure."""
+        endpoint = "/apply-template" if self._family == LLAMA_CPP else "/detokenize"
         body = {"messages": [{"role": "user", "content": content}], **self._fixed}
-        if self._family == LLAMA_CPP:
-            endpoint = "/apply-template"
-            reply = self._transport.post(endpoint, body)
-        else:
-            endpoint = "/detokenize"
-            tokens = _tokens(self._transport, body)
-            model = {"model": body["model"]} if "model" in body else {}
-            reply = self._transport.post(endpoint, {**model, "tokens": tokens})
+        if self._family == VLLM:
+            body = {**self._route, "tokens": _tokens(self._transport, body)}
+        reply = self._transport.post(endpoint, body)
         prompt = reply.body.get("prompt")
         if not isinstance(prompt, str):
             evidence = {"endpoint": endpoint, "body": reply.body}
             raise Failure("bad_response", reply.status, evidence)
         return prompt
+
+
+def _tokens(transport: Transport, body: dict[str, Any]) -> list[int]:
+    reply = transport.post("/tokenize", body)
+    tokens = reply.body.get("tokens")
+    if not isinstance(tokens, list) or not all(type(token) is int for token in tokens):
+        raise Failure("bad_response", reply.status, {"endpoint": "/tokenize", "body": reply.body})
+    return tokens
 
 
 def find_tokenizer(
@@ -182,7 +160,8 @@ def find_tokenizer(
             if tokenizer("yes"):
                 return family, tokenizer
         except Failure as failure:
-            _unless_silent(failure)
+            if failure.status is None:
+                raise
     return None, None
 
 
@@ -205,18 +184,6 @@ def find_renderer(
         prompt = renderer(probe)
         return renderer if probe in prompt and tokenizer(prompt) else None
     except Failure as failure:
-        _unless_silent(failure)
+        if failure.status is None:
+            raise
         return None
-
-
-def _unless_silent(failure: Failure) -> None:
-    if failure.status is None:
-        raise failure
-
-
-def _tokens(transport: Transport, body: Mapping[str, Any]) -> list[int]:
-    reply = transport.post("/tokenize", dict(body))
-    tokens = reply.body.get("tokens")
-    if not isinstance(tokens, list) or not all(type(token) is int for token in tokens):
-        raise Failure("bad_response", reply.status, {"endpoint": "/tokenize", "body": reply.body})
-    return tokens

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.text import Text
 
-from jevexp.backends.factory import make_backend
+from jevexp.backends.protocol import make_backend
 from jevexp.cli import conf_dir
 from jevexp.cli.compose import compose_settings
 from jevexp.cli.console import make_console
