@@ -12,7 +12,7 @@ from jevexp.backends.fake import Fake
 from jevexp.backends.llama_cpp import LlamaCpp
 from jevexp.core.decision import Request
 from jevexp.core.json import dumps
-from jevexp.ledger import FileLedger, run_share
+from jevexp.ledger import FileLedger, state
 from jevexp.ledger import file as ledger_file
 from jevexp.ledger.state import Row
 from jevexp.run import running
@@ -86,7 +86,7 @@ def inside_file(name_part: str, count: Count) -> None:
 
 def inside_row(event: str, count: Count) -> None:
     """Kill in the middle of a ledger row."""
-    original = run_share.append
+    original = state.append
 
     def torn(file: int, row: Row, path: Path) -> int:
         if row.get("event") == event and count.is_last():
@@ -95,7 +95,7 @@ def inside_row(event: str, count: Count) -> None:
             die()
         return original(file, row, path)
 
-    for module in (ledger_file, run_share):
+    for module in (ledger_file, state):
         setattr(module, "append", torn)  # noqa: B010  mypy
 
 

@@ -22,7 +22,6 @@ from jevexp.ledger import (
     LedgerError,
     LedgerUnavailable,
     Overcharged,
-    OwnRows,
 )
 from jevexp.ledger.database import DatabaseLedger
 from tests.support.cutting import CuttingProxy
@@ -59,7 +58,7 @@ def test_rows_are_those_of_the_file(ledger: DatabaseLedger, tmp_path: Path) -> N
 
 def test_a_runs_own_rows_are_kept_as_well(url: str, tmp_path: Path) -> None:
     own = tmp_path / "own.jsonl"
-    with opened(url, 0.5) as other, opened(url, own_rows=OwnRows(own)) as ledger:
+    with opened(url, 0.5) as other, opened(url, own_rows=own) as ledger:
         other.reserve(0.125, META)
         mine = ledger.reserve(0.25, META)
         ledger.settle(mine, 0.125, BASIS)
@@ -251,7 +250,7 @@ def test_a_reservation_in_doubt_is_never_given_out(
 ) -> None:
     proxy, url = way
     own = tmp_path / "own.jsonl"
-    with opened(url, timeout_s=0.2, own_rows=OwnRows(own)) as ledger:
+    with opened(url, timeout_s=0.2, own_rows=own) as ledger:
         ledger.reserve(0.125, META)
         proxy.cut, proxy.closed = cut, True
         with pytest.raises(LedgerUnavailable, match="cannot be reached"):
@@ -268,7 +267,7 @@ def test_a_settlement_that_cannot_be_written_waits_and_is_written_later(
 ) -> None:
     proxy, url = way
     own = tmp_path / "own.jsonl"
-    with opened(url, timeout_s=0.2, own_rows=OwnRows(own)) as ledger:
+    with opened(url, timeout_s=0.2, own_rows=own) as ledger:
         name = ledger.reserve(0.5, META)
         proxy.cut, proxy.closed = "before", True
         ledger.settle(name, 0.25, BASIS)

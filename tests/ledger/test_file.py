@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from jevexp.ledger import CapReached, FileLedger, LedgerError, Overcharged, OwnRows
+from jevexp.ledger import CapReached, FileLedger, LedgerError, Overcharged
 
 META = {"task_id": "t", "adapter": "test"}
 BASIS = {"task_id": "t", "basis": "unknown"}
@@ -474,7 +474,7 @@ def test_a_full_disk_charges_nothing(
 def test_threads_share_one_ledger(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda file: None)
     own = path.with_name("own.jsonl")
-    ledger = FileLedger(path, 10.0, own_rows=OwnRows(own))
+    ledger = FileLedger(path, 10.0, own_rows=own)
 
     def spend(_: int) -> int:
         done = 0

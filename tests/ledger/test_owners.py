@@ -8,24 +8,28 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jevexp.ledger import FileLedger, OwnRows
+from jevexp.ledger import FileLedger
 from jevexp.ledger.owners import LedgerOwner, owner_id
 
 
+def this_process() -> LedgerOwner:
+    return LedgerOwner.here(None, "0" * 12)
+
+
 def test_a_number_that_another_process_has_now_is_not_taken_for_the_dead_one() -> None:
-    here = LedgerOwner.here(None)
+    here = this_process()
     assert here.alive is True
-    assert LedgerOwner.of(here.fields() | {"started": "1"}).alive is False
-    assert LedgerOwner.of(here.fields() | {"pid": 2**22 + 1}).alive is False
-    assert LedgerOwner.of(here.fields() | {"machine": "elsewhere"}).alive is None
+    assert LedgerOwner.model_validate(here.model_dump() | {"started": "1"}).alive is False
+    assert LedgerOwner.model_validate(here.model_dump() | {"pid": 2**22 + 1}).alive is False
+    assert LedgerOwner.model_validate(here.model_dump() | {"machine": "elsewhere"}).alive is None
 
 
 def test_a_process_that_was_killed_and_not_waited_for_is_dead() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
         stat = Path(f"/proc/{child.pid}/stat").read_text()
         started = stat.rpartition(")")[2].split()[19]
-        owner = LedgerOwner.of(
-            LedgerOwner.here(None).fields() | {"pid": child.pid, "started": started}
+        owner = LedgerOwner.model_validate(
+            this_process().model_dump() | {"pid": child.pid, "started": started}
         )
         alive = [owner.alive]
         child.kill()
@@ -36,7 +40,7 @@ def test_a_process_that_was_killed_and_not_waited_for_is_dead() -> None:
 
 def test_a_start_is_in_clock_ticks_of_the_machine_as_in_proc() -> None:
     stat = Path(f"/proc/{os.getpid()}/stat").read_text()
-    started = LedgerOwner.here(None).started
+    started = this_process().started
     assert started is not None
     assert abs(int(started) - int(stat.rpartition(")")[2].split()[19])) <= 2
 
@@ -47,20 +51,20 @@ def test_a_start_is_in_clock_ticks_of_the_machine_as_in_proc() -> None:
 def test_a_clock_that_is_set_between_two_looks_makes_nobody_dead(
     after_s: float, alive: bool
 ) -> None:
-    here = LedgerOwner.here(None)
+    here = this_process()
     ticks = int(str(here.started)) + round(after_s * os.sysconf("SC_CLK_TCK"))
-    assert LedgerOwner.of(here.fields() | {"started": str(ticks)}).alive is alive
+    assert LedgerOwner.model_validate(here.model_dump() | {"started": str(ticks)}).alive is alive
 
 
 @pytest.mark.parametrize("started", ["", "soon", "1" * 5000])
 def test_a_start_that_is_no_number_is_nobodys(started: str) -> None:
-    here = LedgerOwner.here(None)
-    assert LedgerOwner.of(here.fields() | {"started": started}).alive is False
+    here = this_process()
+    assert LedgerOwner.model_validate(here.model_dump() | {"started": started}).alive is False
 
 
 @pytest.mark.parametrize("pid", [0, -1, 2**22 + 1, 10**30])
 def test_a_number_that_no_process_has_is_dead(pid: int) -> None:
-    assert LedgerOwner.of(LedgerOwner.here(None).fields() | {"pid": pid}).alive is False
+    assert LedgerOwner.model_validate(this_process().model_dump() | {"pid": pid}).alive is False
 
 
 def test_without_proc_a_process_is_alive_as_long_as_its_number_is_in_use(
@@ -68,9 +72,9 @@ def test_without_proc_a_process_is_alive_as_long_as_its_number_is_in_use(
 ) -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
         monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path))
-        fields = LedgerOwner.here(None).fields()
+        fields = this_process().model_dump()
         assert fields["started"] is None
-        owner = LedgerOwner.of(fields | {"pid": child.pid, "started": "12345"})
+        owner = LedgerOwner.model_validate(fields | {"pid": child.pid, "started": "12345"})
         assert owner.alive is True
         child.communicate(b"\n")
         assert owner.alive is False
@@ -81,7 +85,7 @@ def test_a_shared_file_knows_its_sessions_and_a_torn_line_is_nobody(tmp_path: Pa
     (tmp_path / "ledger.jsonl.sessions").write_text('{"id": "torn", "ru\n')
     run = tmp_path / "run"
     run.mkdir()
-    with FileLedger(path, 1.0, own_rows=OwnRows(run / "ledger.jsonl")) as ledger:
+    with FileLedger(path, 1.0, own_rows=run / "ledger.jsonl") as ledger:
         name = ledger.reserve(0.25, {})
         (owner,) = ledger.owners().values()
     assert owner.id == owner_id(name)

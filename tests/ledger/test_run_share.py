@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jevexp.ledger import CapReached, FileLedger, LedgerError, Overcharged, OwnRows
+from jevexp.ledger import CapReached, FileLedger, LedgerError, Overcharged
 
 META = {"task_id": "t", "adapter": "test"}
 BASIS = {"task_id": "t", "basis": "unknown"}
@@ -26,7 +26,7 @@ def own(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def ledger(shared: Path, own: Path) -> Iterator[FileLedger]:
-    with FileLedger(shared, 1.0, now=lambda: 5.0, own_rows=OwnRows(own)) as opened:
+    with FileLedger(shared, 1.0, now=lambda: 5.0, own_rows=own) as opened:
         yield opened
 
 
@@ -123,6 +123,8 @@ def test_a_reservation_that_could_not_be_kept_is_not_given_out(
 
 def test_a_file_that_is_there_already_is_not_touched(own: Path) -> None:
     own.write_text("somebody's\n")
+    shared = own.with_name("another.jsonl")
     with pytest.raises(FileExistsError):
-        OwnRows(own)
+        FileLedger(shared, 1.0, own_rows=own)
     assert own.read_text() == "somebody's\n"
+    assert not shared.exists()

@@ -1,6 +1,6 @@
 """The spending cap: what every request reserves from before it is sent."""
 
-from jevexp.ledger.base import Ledger
+from jevexp.ledger.base import Ledger, OpenReservation, Statement
 from jevexp.ledger.file import FileLedger
 from jevexp.ledger.location import (
     LedgerDatabase,
@@ -8,14 +8,11 @@ from jevexp.ledger.location import (
     LedgerLocation,
     ledger_database,
 )
-from jevexp.ledger.run_share import OwnRows
 from jevexp.ledger.state import (
     CapReached,
     LedgerError,
     LedgerUnavailable,
-    OpenReservation,
     Overcharged,
-    Statement,
 )
 
 __all__ = [
@@ -29,7 +26,6 @@ __all__ = [
     "LedgerUnavailable",
     "OpenReservation",
     "Overcharged",
-    "OwnRows",
     "Statement",
     "ledger_database",
 ]

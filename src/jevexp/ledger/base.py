@@ -5,25 +5,81 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self
 
 from jevexp.ledger.owners import LedgerOwner, new_owner_id, new_reservation_id, owner_id
-from jevexp.ledger.run_share import OwnRows, RunShare
 from jevexp.ledger.state import (
+    EPSILON_USD,
     CapReached,
     LedgerError,
     LedgerState,
     LedgerUnavailable,
-    OpenReservation,
+    Overcharged,
     Row,
-    Statement,
+    RunShare,
     amount,
-    check_charge,
     reserve_row,
     settle_row,
 )
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenReservation:
+    """A reservation that nobody settled.
+
+    Attributes:
+        reservation_id: its id.
+        usd: what it sets aside, in US dollars.
+        ts: when it was made, in seconds since the epoch; None where the row does not say.
+        task_id: the task that it is for, None where the row does not say.
+        adapter: the provider's name, None where the row does not say.
+        owner: who made it, None where nobody kept that.
+    """
+
+    reservation_id: str
+    usd: float
+    ts: float | None
+    task_id: str | None
+    adapter: str | None
+    owner: LedgerOwner | None
+
+    @classmethod
+    def of(cls, row: Row, owners: Mapping[str, LedgerOwner]) -> Self:
+        """From its row, whose amount and id are checked; the rest is whatever somebody wrote."""
+        meta = row.get("meta")
+        meta = meta if isinstance(meta, dict) else {}
+        task_id, adapter = (
+            None if meta.get(name) is None else str(meta[name]) for name in ("task_id", "adapter")
+        )
+        ts = float(row["ts"]) if isinstance(row.get("ts"), int | float) else None
+        name = row["reservation_id"]
+        return cls(name, row["reserved_usd"], ts, task_id, adapter, owners.get(owner_id(name)))
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A ledger at one moment; amounts are US dollars.
+
+    Attributes:
+        cap_usd: its first cap; None before the first reservation.
+        charged_usd: settled charges and open reservations together.
+        reservations: how many were ever made.
+        open: those that nobody settled, oldest first.
+    """
+
+    cap_usd: float | None
+    charged_usd: float
+    reservations: int
+    open: tuple[OpenReservation, ...]
+
+    @property
+    def open_usd(self) -> float:
+        """What the open reservations set aside."""
+        return float(sum(reservation.usd for reservation in self.open))
 
 
 class Ledger(ABC):
@@ -39,10 +95,11 @@ class Ledger(ABC):
     Args:
         cap_usd: this run's cap in US dollars.
         now: seconds since the epoch, for the rows' `ts`.
-        own_rows: where this run's rows are kept as well; closed with the ledger.
+        own_rows: a new file in which this run's rows are kept as well; None: in the ledger alone.
 
     Raises:
         LedgerError: the cap is not a finite amount.
+        FileExistsError: `own_rows` exists; nothing was touched.
     """
 
     def __init__(
@@ -50,11 +107,11 @@ class Ledger(ABC):
         cap_usd: float,
         *,
         now: Callable[[], float] = time.time,
-        own_rows: OwnRows | None = None,
+        own_rows: Path | None = None,
     ) -> None:
         self._own_cap = amount(cap_usd)
         self._now = now
-        self._run = own_rows.path.parent if own_rows else None
+        self._run = own_rows.parent if own_rows else None
         self._owner_id = new_owner_id()
         self._own = RunShare(own_rows)
         self._late: list[Row] = []
@@ -104,16 +161,19 @@ class Ledger(ABC):
         """
         row = settle_row(reservation_id, amount(charged_usd), self._now(), meta)
         try:
-            reserved = self._write_settlement(row)
+            reserved_usd = self._write_settlement(row)
         except LedgerUnavailable as error:
             if reservation_id not in self._own:
                 raise
             log.warning("a settlement has to wait: %s", error)
-            reserved = self._own.usd(reservation_id)
+            reserved_usd = self._own[reservation_id]
             with self._late_turn:
                 self._late.append(row)
         self._own.settled(row)
-        check_charge(reserved, row["charged_usd"])
+        if charged_usd > reserved_usd + EPSILON_USD:
+            raise Overcharged(
+                f"charged {charged_usd}, more than the reserved {reserved_usd} US dollars"
+            )
 
     def close(self) -> None:
         """Let go of the ledger; open reservations stay charged."""
@@ -122,7 +182,6 @@ class Ledger(ABC):
         except LedgerUnavailable as error:
             log.warning("reservations that stay open in the ledger: %d; %s", len(self._late), error)
             self._late.clear()
-        self._close()
         self._own.close()
 
     def __enter__(self) -> Self:
@@ -146,21 +205,17 @@ class Ledger(ABC):
             LedgerError: it is damaged.
         """
         state, reservations = LedgerState(), 0
-        waiting: dict[str, Row] = {}
+        unsettled: dict[str, Row] = {}
         for row in self.rows():
             state.add(row)
             if row["event"] == "reserve":
                 reservations += 1
-                waiting[row["reservation_id"]] = row
+                unsettled[row["reservation_id"]] = row
             elif row["event"] == "settle":
-                del waiting[row["reservation_id"]]
-        owners = self.owners() if waiting else {}
-        return Statement(
-            cap_usd=state.first_cap_usd,
-            charged_usd=float(state.charged),
-            reservations=reservations,
-            open=tuple(_open_reservation(row, owners) for row in waiting.values()),
-        )
+                del unsettled[row["reservation_id"]]
+        owners = self.owners() if unsettled else {}
+        open_ = tuple(OpenReservation.of(row, owners) for row in unsettled.values())
+        return Statement(state.first_cap_usd, float(state.charged), reservations, open_)
 
     @abstractmethod
     def _first_cap_usd(self) -> float | None:
@@ -173,10 +228,6 @@ class Ledger(ABC):
     @abstractmethod
     def _write_settlement(self, row: Row) -> float:
         """Write a settlement; returns what was reserved, in US dollars."""
-
-    @abstractmethod
-    def _close(self) -> None:
-        """Let go of where the rows are kept; harmless when it is done already."""
 
     def _owner(self) -> LedgerOwner:
         """Describe the process that uses the ledger; importing psutil for it takes about 20 ms."""
@@ -194,23 +245,3 @@ class Ledger(ABC):
                     # A person released the reservation meanwhile.
                     log.warning("a settlement came too late: %s", error)
                 del self._late[0]
-
-
-def _open_reservation(row: Row, owners: dict[str, LedgerOwner]) -> OpenReservation:
-    # Amount and id are checked; the rest is whatever somebody wrote.
-    meta = row.get("meta")
-    meta = meta if isinstance(meta, dict) else {}
-    ts = row.get("ts")
-    name = row["reservation_id"]
-    return OpenReservation(
-        reservation_id=name,
-        usd=row["reserved_usd"],
-        ts=float(ts) if isinstance(ts, int | float) else None,
-        task_id=_text(meta.get("task_id")),
-        adapter=_text(meta.get("adapter")),
-        owner=owners.get(owner_id(name)),
-    )
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, insert, select, update
@@ -19,7 +20,6 @@ from jevexp.core.json import dumps, loads
 from jevexp.ledger.base import Ledger
 from jevexp.ledger.engine import connect, create_tables, rows, sessions, tables_exist, totals
 from jevexp.ledger.owners import LedgerOwner, read_owners
-from jevexp.ledger.run_share import OwnRows
 from jevexp.ledger.state import (
     CapReached,
     LedgerError,
@@ -68,7 +68,7 @@ class DatabaseLedger(Ledger):
         cap_usd: this run's cap in US dollars.
         now: seconds since the epoch, for the rows' `ts`.
         timeout_s: how long a database that does not answer, or a lock, is waited for.
-        own_rows: where this run's rows are kept as well; closed with the ledger.
+        own_rows: a new file in which this run's rows are kept as well.
         read_only: only look; where there are no tables the ledger is empty, and stays so.
 
     Raises:
@@ -83,7 +83,7 @@ class DatabaseLedger(Ledger):
         *,
         now: Callable[[], float] = time.time,
         timeout_s: float = 60.0,
-        own_rows: OwnRows | None = None,
+        own_rows: Path | None = None,
         read_only: bool = False,
     ) -> None:
         super().__init__(cap_usd, now=now, own_rows=own_rows)
@@ -98,8 +98,7 @@ class DatabaseLedger(Ledger):
         try:
             self._change(self._look if read_only else self._create, opening=True)
         except LedgerError:
-            self._own.close()
-            self._close()
+            self.close()
             raise
 
     @property
@@ -126,7 +125,9 @@ class DatabaseLedger(Ledger):
             self._change(lambda connection: list(connection.scalars(select(sessions.c.fields))))
         )
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Let go of the ledger; open reservations stay charged."""
+        super().close()
         self._database.engine.dispose()
 
     def _first_cap_usd(self) -> float | None:
@@ -137,7 +138,7 @@ class DatabaseLedger(Ledger):
         create_tables(connection)
         known = select(sessions.c.id).where(sessions.c.id == self._owner_id)
         if connection.execute(known).first() is None:
-            fields = dumps(self._owner().fields())
+            fields = dumps(self._owner().model_dump())
             connection.execute(insert(sessions).values(id=self._owner_id, fields=fields))
         self._known_cap = _read_totals(connection).cap_usd
 

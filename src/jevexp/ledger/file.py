@@ -9,19 +9,19 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from io import BufferedReader, FileIO
+from contextlib import ExitStack, contextmanager
+from io import FileIO
 from pathlib import Path
 
 from jevexp.core.json import loads
 from jevexp.ledger.base import Ledger
 from jevexp.ledger.owners import LedgerOwner, read_owners
-from jevexp.ledger.run_share import OwnRows, append
 from jevexp.ledger.state import (
     LedgerError,
     LedgerState,
     LedgerUnavailable,
     Row,
+    append,
     cap_row,
     check_fits,
 )
@@ -52,7 +52,7 @@ class FileLedger(Ledger):
         cap_usd: this run's cap in US dollars.
         now: seconds since the epoch, for the rows' `ts`.
         lock_timeout_s: how long another process may hold the lock.
-        own_rows: where this run's rows are kept as well, if the file is shared; closed with it.
+        own_rows: a new file in which this run's rows are kept as well, if this one is shared.
         read_only: only look; the file has to exist, and nothing in it is mended.
 
     Raises:
@@ -66,7 +66,7 @@ class FileLedger(Ledger):
         *,
         now: Callable[[], float] = time.time,
         lock_timeout_s: float = 60.0,
-        own_rows: OwnRows | None = None,
+        own_rows: Path | None = None,
         read_only: bool = False,
     ) -> None:
         super().__init__(cap_usd, now=now, own_rows=own_rows)
@@ -75,21 +75,23 @@ class FileLedger(Ledger):
         self._read_only = read_only
         # Threads share one open file, between which its lock makes no difference.
         self._turn = threading.Lock()
-        self._stream = _open(path, read_only=read_only)
-        self._file = self._stream.fileno()
+        self._owners_path = path.with_name(f"{path.name}.sessions")
         self._position = 0
         self._lines = 0
         self._state = LedgerState()
-        try:
-            with self._locked():
-                if own_rows:
-                    _keep_owner(path, self._owner())
-        except LedgerError:
-            self.close()
-            raise
-        except RefusedPath as error:
-            self.close()
-            raise LedgerError(f"{error.filename}: {error.strerror}") from error
+        with ExitStack() as on_failure:
+            on_failure.callback(self._own.close)
+            try:
+                self._stream = open_file(path, follow_links=False) if read_only else _add_to(path)
+                self._file = on_failure.enter_context(self._stream).fileno()
+                with self._locked():
+                    # Who is about to reserve, noted while nobody else writes.
+                    if own_rows:
+                        with _add_to(self._owners_path) as sessions:
+                            append(sessions.fileno(), self._owner().model_dump(), path)
+            except RefusedPath as error:
+                raise LedgerError(f"{error.filename}: {error.strerror}") from error
+            on_failure.pop_all()
 
     @property
     def charged_usd(self) -> float:
@@ -127,16 +129,16 @@ class FileLedger(Ledger):
 
     def owners(self) -> dict[str, LedgerOwner]:
         """The processes that are known to have reserved, by their ids."""
-        path = _owners_path(self.path)
-        if not path.exists():
+        if not self._owners_path.exists():
             return {}
         try:
-            lines = read_document(path, follow_links=False).splitlines()
+            return read_owners(read_document(self._owners_path, follow_links=False).splitlines())
         except (OSError, ValueError) as error:
-            raise LedgerError(f"{path}: cannot be read: {error}") from error
-        return read_owners(lines)
+            raise LedgerError(f"{self._owners_path}: cannot be read: {error}") from error
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Let go of the ledger; open reservations stay charged."""
+        super().close()
         self._stream.close()
 
     def _first_cap_usd(self) -> float | None:
@@ -151,14 +153,19 @@ class FileLedger(Ledger):
 
     def _write_settlement(self, row: Row) -> float:
         with self._locked():
-            reserved = self._state.reserved(row["reservation_id"])
+            reserved_usd = self._state.reserved(row["reservation_id"])
             self._append(row)
-        return reserved
+        return reserved_usd
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
         with self._turn:
-            _lock(self._file, self.path, self._lock_timeout_s)
+            try:
+                take(self._file, self.path, self._lock_timeout_s)
+            except LockHeld as error:
+                raise LedgerUnavailable(f"{self.path}: {error.strerror}") from error
+            except OSError as error:
+                raise LedgerError(f"{self.path}: {error.strerror}") from error
             try:
                 self._read_on()
                 yield
@@ -172,8 +179,10 @@ class FileLedger(Ledger):
             return
         if size < self._position:
             raise LedgerError(f"{self.path}: has become shorter; a ledger only grows")
-        torn = b""
-        for part in self._parts(size):
+        torn, at = b"", self._position
+        # All of the bytes, or a short read looks torn.
+        while part := os.pread(self._file, min(size - at, _PART_BYTES), at):
+            at += len(part)
             *complete, torn = (torn + part).split(b"\n")
             for line in complete:
                 self._read(line)
@@ -181,13 +190,6 @@ class FileLedger(Ledger):
                 raise LedgerError(f"{self.path}:{self._lines + 1}: not a ledger row: too long")
         if torn:
             self._mend(torn)
-
-    def _parts(self, size: int) -> Iterator[bytes]:
-        """The bytes from the current position on; all of them, or a short read looks torn."""
-        position = self._position
-        while part := os.pread(self._file, min(size - position, _PART_BYTES), position):
-            yield part
-            position += len(part)
 
     def _mend(self, torn: bytes) -> None:
         """Deal with a last line without its end, which a dying process left behind.
@@ -227,13 +229,9 @@ class FileLedger(Ledger):
             raise LedgerError(f"{place}: not a ledger row: {error}") from error
         self._lines += 1
         self._position += len(line) + 1
-        if row:
-            self._note(row)
-
-    def _note(self, row: Row) -> None:
-        """Keep a row of an adopted reservation, which the pinned harness wrote."""
-        if row.get("reservation_id") not in self._own:
+        if not row or row.get("reservation_id") not in self._own:
             return
+        # Of an adopted reservation, which the pinned harness wrote.
         if row["event"] == "reserve":
             self._own.begin(self.cap_usd, row["ts"])
             self._own.reserved(row)
@@ -241,31 +239,7 @@ class FileLedger(Ledger):
             self._own.settled(row)
 
 
-def _owners_path(ledger: Path) -> Path:
-    return ledger.with_name(f"{ledger.name}.sessions")
-
-
-def _open(path: Path, *, read_only: bool) -> FileIO | BufferedReader:
-    try:
-        if read_only:
-            return open_file(path, follow_links=False)
-        with Folder.named(path.parent) as folder:
-            return folder.append(path.name)
-    except RefusedPath as error:
-        raise LedgerError(f"{error.filename}: {error.strerror}") from error
-
-
-def _lock(file: int, path: Path, timeout_s: float) -> None:
-    try:
-        take(file, path, timeout_s)
-    except LockHeld as error:
-        raise LedgerUnavailable(f"{path}: {error.strerror}") from error
-    except OSError as error:
-        raise LedgerError(f"{path}: {error.strerror}") from error
-
-
-def _keep_owner(ledger: Path, owner: LedgerOwner) -> None:
-    """Note who is about to reserve; the ledger is locked meanwhile."""
-    path = _owners_path(ledger)
-    with Folder.named(path.parent) as folder, folder.append(path.name) as file:
-        append(file.fileno(), owner.fields(), ledger)
+def _add_to(path: Path) -> FileIO:
+    """Open a file for appending; it is made where it does not exist."""
+    with Folder.named(path.parent) as folder:
+        return folder.append(path.name)

@@ -11,7 +11,6 @@ from pathlib import Path
 from jevexp.errors import InputError
 from jevexp.ledger.base import Ledger
 from jevexp.ledger.file import FileLedger
-from jevexp.ledger.run_share import OwnRows
 from jevexp.ledger.state import LedgerError
 from jevexp.untrusted.writing import Folder, make_folders, prepare_database
 
@@ -77,8 +76,7 @@ class LedgerFile:
                 return FileLedger(self.path, cap_usd, read_only=True)
             make_folders(self.path.parent)
             self.check()
-            kept = OwnRows(own_rows) if own_rows else None
-            return FileLedger(self.path, cap_usd, own_rows=kept)
+            return FileLedger(self.path, cap_usd, own_rows=own_rows)
         except LedgerError as error:
             raise InputError(f"caps.ledger: {error}") from error
         except OSError as error:
@@ -140,8 +138,7 @@ class LedgerDatabase:
                 url = url.set(drivername="postgresql+psycopg", password=self._password())
             elif path := sqlite_path(self.url):
                 prepare_database(path, read_only=read_only)
-            kept = OwnRows(own_rows) if own_rows else None
-            return DatabaseLedger(url, cap_usd, own_rows=kept, read_only=read_only)
+            return DatabaseLedger(url, cap_usd, own_rows=own_rows, read_only=read_only)
         except ImportError as error:
             raise InputError(
                 f"caps.ledger_url: {error.name} is not installed; pip install 'jevexp[postgres]'"
@@ -207,14 +204,10 @@ def file_system(path: Path) -> str | None:
     except (psutil.Error, OSError):
         return None
     resolved = path.resolve()
-    innermost: tuple[int, str] | None = None
-    for mount in mounts:
-        point = Path(mount.mountpoint)
-        # The later of two mounts on one point hides the other.
-        depth = len(point.parts)
-        if resolved.is_relative_to(point) and (innermost is None or depth >= innermost[0]):
-            innermost = depth, mount.fstype
-    return innermost[1] if innermost else None
+    around = [mount for mount in mounts if resolved.is_relative_to(mount.mountpoint)]
+    # The innermost is the last; the later of two mounts on one point hides the other.
+    around.sort(key=lambda mount: len(Path(mount.mountpoint).parts))
+    return around[-1].fstype if around else None
 
 
 def lock_excludes(path: Path) -> bool:

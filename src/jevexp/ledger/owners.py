@@ -10,9 +10,10 @@ import socket
 import uuid
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict
 
 from jevexp.core.json import loads
 
@@ -20,8 +21,7 @@ _ID_LENGTH = 12
 _SAME_START_S = 2
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerOwner:
+class LedgerOwner(BaseModel):
     """One process's use of a ledger.
 
     Attributes:
@@ -34,47 +34,27 @@ class LedgerOwner:
             when its process is gone.
     """
 
+    model_config = ConfigDict(frozen=True, strict=True)
+
     id: str
-    run: str | None
+    run: str | None = None
     host: str
     pid: int
     machine: str
-    started: str | None
+    started: str | None = None
 
     @classmethod
-    def here(cls, run: Path | None, owner_id: str | None = None) -> Self:
-        """A use of a ledger by this process, under a new id where none is given."""
+    def here(cls, run: Path | None, owner_id: str) -> Self:
+        """A use of a ledger by this process."""
         pid = os.getpid()
         return cls(
-            id=owner_id or new_owner_id(),
+            id=owner_id,
             run=str(run.absolute()) if run else None,
             host=socket.gethostname(),
             pid=pid,
             machine=_machine(),
             started=_process(pid)[1],
         )
-
-    @classmethod
-    def of(cls, fields: dict[str, Any]) -> Self:
-        """Read an owner back; unknown fields are ignored.
-
-        Raises:
-            ValueError: a field is missing or of another type.
-        """
-        known: dict[str, Any] = {name: fields.get(name) for name in cls.__slots__}
-        texts = ("id", "host", "machine")
-        optional = ("run", "started")
-        if (
-            type(known["pid"]) is not int
-            or not all(isinstance(known[name], str) for name in texts)
-            or not all(isinstance(known[name], str | None) for name in optional)
-        ):
-            raise ValueError("not an owner")
-        return cls(**known)
-
-    def fields(self) -> dict[str, Any]:
-        """The owner as plain JSON."""
-        return asdict(self)
 
     @property
     def alive(self) -> bool | None:
@@ -84,7 +64,13 @@ class LedgerOwner:
         alive, started = _process(self.pid)
         if not alive or started is None or self.started is None:
             return alive
-        return _same_start(started, self.started)
+        # The clock may have been set between two reads of one start, and no system gives a number
+        # away again within so short a time.
+        try:
+            apart = abs(int(started) - int(self.started))
+        except ValueError:
+            return False
+        return apart <= _SAME_START_S * os.sysconf("SC_CLK_TCK")
 
 
 def new_owner_id() -> str:
@@ -109,8 +95,8 @@ def read_owners(lines: Iterable[str | bytes]) -> dict[str, LedgerOwner]:
     """
     owners = {}
     for line in lines:
-        with suppress(ValueError, AttributeError, TypeError):
-            owner = LedgerOwner.of(loads(line))
+        with suppress(ValueError):
+            owner = LedgerOwner.model_validate(loads(line))
             owners[owner.id] = owner
     return owners
 
@@ -150,15 +136,3 @@ def _process(pid: int) -> tuple[bool, str | None]:
     except (psutil.Error, OSError, RuntimeError):
         return True, None
     return True, str(ticks)
-
-
-def _same_start(ticks: str, other_ticks: str) -> bool:
-    """Whether two readings are of one start; the clock may have been set between two reads of it.
-
-    No system gives a number away again within so short a time.
-    """
-    try:
-        apart = abs(int(ticks) - int(other_ticks))
-    except ValueError:
-        return False
-    return apart <= _SAME_START_S * os.sysconf("SC_CLK_TCK")

@@ -1,12 +1,15 @@
-"""A ledger's rows, as the pinned harness writes them, and what they add up to; no I/O."""
+"""A ledger's rows, as the pinned harness writes them, what they add up to, and a run's own."""
 
 import math
+import os
+import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
-from jevexp.ledger.owners import LedgerOwner
+from jevexp.core.json import dumps
+from jevexp.untrusted.writing import create
 
 Row = dict[str, Any]
 # Room for the rounding of sums, as the benchmark has it.
@@ -86,9 +89,17 @@ class LedgerState:
         if event == "cap" and self.first_cap_usd is None:
             self.first_cap_usd = amount(row["cap_usd"])
         elif event == "reserve":
-            self._reserve(row["reservation_id"], amount(row["reserved_usd"]))
+            reservation_id, reserved_usd = row["reservation_id"], amount(row["reserved_usd"])
+            if reservation_id in self._open or reservation_id in self._settled:
+                raise LedgerError(f"reservation {reservation_id} occurs twice")
+            self._open[reservation_id] = reserved_usd
+            self.charged += Fraction(reserved_usd)
         elif event == "settle":
-            self._settle(row["reservation_id"], amount(row["charged_usd"]))
+            reservation_id, charged_usd = row["reservation_id"], amount(row["charged_usd"])
+            if reservation_id not in self._open:
+                raise LedgerError(f"reservation {reservation_id} is settled but not open")
+            self.charged += Fraction(charged_usd) - Fraction(self._open.pop(reservation_id))
+            self._settled.add(reservation_id)
 
     def reserved(self, reservation_id: str) -> float:
         """The amount of an open reservation, in US dollars.
@@ -101,18 +112,6 @@ class LedgerState:
             raise LedgerError(f"reservation {reservation_id} is {state}")
         return self._open[reservation_id]
 
-    def _reserve(self, reservation_id: str, reserved_usd: float) -> None:
-        if reservation_id in self._open or reservation_id in self._settled:
-            raise LedgerError(f"reservation {reservation_id} occurs twice")
-        self._open[reservation_id] = reserved_usd
-        self.charged += Fraction(reserved_usd)
-
-    def _settle(self, reservation_id: str, charged_usd: float) -> None:
-        if reservation_id not in self._open:
-            raise LedgerError(f"reservation {reservation_id} is settled but not open")
-        self.charged += Fraction(charged_usd) - Fraction(self._open.pop(reservation_id))
-        self._settled.add(reservation_id)
-
 
 def check_fits(charged: Fraction, wanted_usd: float, cap_usd: float) -> None:
     """Refuse a reservation on top of what is charged already, in US dollars.
@@ -124,18 +123,6 @@ def check_fits(charged: Fraction, wanted_usd: float, cap_usd: float) -> None:
         raise CapReached(
             f"{wanted_usd} more would pass the cap of {cap_usd} US dollars; "
             f"{float(charged)} are charged"
-        )
-
-
-def check_charge(reserved_usd: float, charged_usd: float) -> None:
-    """Find a charge above its reservation.
-
-    Raises:
-        Overcharged: it is.
-    """
-    if charged_usd > reserved_usd + EPSILON_USD:
-        raise Overcharged(
-            f"charged {charged_usd}, more than the reserved {reserved_usd} US dollars"
         )
 
 
@@ -156,44 +143,97 @@ def amount(value: float) -> float:
     return value
 
 
-@dataclass(frozen=True, slots=True)
-class OpenReservation:
-    """A reservation that nobody settled.
+class RunShare:
+    """The reservations that were made through one ledger object.
 
-    Attributes:
-        reservation_id: its id.
-        usd: what it sets aside, in US dollars.
-        ts: when it was made, in seconds since the epoch; None where the row does not say.
-        task_id: the task that it is for, None where the row does not say.
-        adapter: the provider's name, None where the row does not say.
-        owner: who made it, None where nobody kept that.
+    Where a path is given their rows are kept there as well, in the ledger's own format: the cap in
+    force, then this run's rows and no others. The ledger that is shared writes first, since only it
+    can refuse. A row is handed on here before the request that it belongs to is sent, so that
+    whatever is killed, this file never has a row that the shared ledger was not asked to keep.
+
+    Args:
+        path: the file, which must not exist; None where the ledger itself is that place.
+
+    Raises:
+        FileExistsError: it exists; nothing was touched.
     """
 
-    reservation_id: str
-    usd: float
-    ts: float | None
-    task_id: str | None
-    adapter: str | None
-    owner: LedgerOwner | None
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._file = create(path) if path else None
+        self._turn = threading.Lock()
+        self._begun = False
+        self._came_to: dict[str, float] = {}
 
+    def __contains__(self, reservation_id: object) -> bool:
+        # A row of a kind that we do not know may hold anything.
+        return isinstance(reservation_id, str) and reservation_id in self._came_to
 
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """A ledger at one moment; amounts are US dollars.
+    def __getitem__(self, reservation_id: str) -> float:
+        """What one of the reservations comes to now, in US dollars, in full while it is open."""
+        return self._came_to[reservation_id]
 
-    Attributes:
-        cap_usd: its first cap; None before the first reservation.
-        charged_usd: settled charges and open reservations together.
-        reservations: how many were ever made.
-        open: those that nobody settled, oldest first.
-    """
+    def adopt(self, reservation_id: str) -> None:
+        """Count a reservation as made here; its rows follow."""
+        self._came_to[reservation_id] = 0.0
 
-    cap_usd: float | None
-    charged_usd: float
-    reservations: int
-    open: tuple[OpenReservation, ...]
+    def begin(self, cap_usd: float, ts: float) -> None:
+        """Keep the cap in force, in US dollars; from the second time on nothing happens."""
+        with self._turn:
+            if not self._begun:
+                self._keep(cap_row(cap_usd, ts))
+                self._begun = True
+
+    def reserved(self, row: Row) -> None:
+        """Note a reservation of this run, durably.
+
+        Raises:
+            LedgerError: the disk took only a part of the row.
+        """
+        self._came_to[row["reservation_id"]] = row["reserved_usd"]
+        with self._turn:
+            self._keep(row)
+
+    def settled(self, row: Row) -> None:
+        """Note a settlement, durably; those of other runs' reservations are ignored.
+
+        Raises:
+            LedgerError: the disk took only a part of the row.
+        """
+        if row["reservation_id"] in self._came_to:
+            self._came_to[row["reservation_id"]] = row["charged_usd"]
+            with self._turn:
+                self._keep(row)
 
     @property
-    def open_usd(self) -> float:
-        """What the open reservations set aside."""
-        return float(sum(reservation.usd for reservation in self.open))
+    def charged(self) -> Fraction:
+        """What all of them come to, in US dollars."""
+        return sum(map(Fraction, list(self._came_to.values())), Fraction(0))
+
+    def close(self) -> None:
+        """Close the file of the rows."""
+        if self._file:
+            self._file.close()
+
+    def _keep(self, row: Row) -> None:
+        if self._file and self._path:
+            append(self._file.fileno(), row, self._path)
+
+
+def append(file: int, row: Row, path: Path) -> int:
+    """Append a row to an open file and force it to disk; nobody else may write meanwhile.
+
+    Returns:
+        The row's length in bytes.
+
+    Raises:
+        LedgerError: the disk took only a part of it, which was removed again.
+    """
+    line = dumps(row).encode() + b"\n"
+    size = os.fstat(file).st_size
+    written = os.write(file, line)
+    if written != len(line):
+        os.ftruncate(file, size)
+        raise LedgerError(f"{path}: the disk took only a part of a row; it was removed")
+    os.fsync(file)
+    return written

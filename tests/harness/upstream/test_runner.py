@@ -15,7 +15,7 @@ from jevexp.harness.runner import RunContext, RunOutcome, Tariff
 from jevexp.harness.stops import ExpectedModel, StopReason
 from jevexp.harness.upstream import Adapter, PreparingAdapter, UpstreamRunner
 from jevexp.harness.upstream_package import Location, Package
-from jevexp.ledger import FileLedger, OwnRows
+from jevexp.ledger import FileLedger
 from jevexp.store import RunDirectory
 from tests.harness.test_conformance import REASONS, SCENARIOS, approx
 from tests.harness.upstream.scenarios import Played
@@ -33,7 +33,7 @@ class Run:
         self._package = package
         self.directory = RunDirectory.create(folder)
         path = folder / "ledger.jsonl"
-        self.ledger = FileLedger(shared or path, 15.0, own_rows=OwnRows(path) if shared else None)
+        self.ledger = FileLedger(shared or path, 15.0, own_rows=path if shared else None)
 
     def __call__(
         self,
