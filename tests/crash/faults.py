@@ -13,7 +13,7 @@ from pathlib import Path
 from jevexp.backends.fake import Fake
 from jevexp.harness.runner import RunContext
 from jevexp.ledger import FileLedger
-from jevexp.run import asking, journal
+from jevexp.run import journal, running
 from tests.crash.points import Count
 
 
@@ -70,5 +70,5 @@ def clock_runs_backwards() -> None:
 
     assert FileLedger.__init__.__kwdefaults__ is not None
     FileLedger.__init__.__kwdefaults__["now"] = now
-    setattr(asking, "RunContext", partial(RunContext, now=now))  # noqa: B010
+    setattr(running, "RunContext", partial(RunContext, now=now))  # noqa: B010
     setattr(journal, "_now", lambda: f"{datetime.fromtimestamp(now(), UTC):%FT%TZ}")  # noqa: B010

@@ -1,8 +1,7 @@
 """One run from top to bottom: planned, identified, asked, written down, or resumed."""
 
-from jevexp.run.asking import Identification, Observer, identify
 from jevexp.run.planning import Launch, Plan, check_ledger, plan
-from jevexp.run.running import Outcome, run
+from jevexp.run.running import Identification, Observer, Outcome, identify, run
 
 __all__ = [
     "Identification",

@@ -12,9 +12,8 @@ from typing import Any
 import jevexp
 from jevexp.core.identity import Fingerprint, IdentityReport
 from jevexp.core.record import Record
-from jevexp.datasets import LoadedDataset
 from jevexp.errors import InputError
-from jevexp.settings import Settings
+from jevexp.run.planning import Launch, Plan
 from jevexp.store.directory import LEDGER, RunDirectory
 from jevexp.store.manifest import (
     Config,
@@ -26,7 +25,6 @@ from jevexp.store.manifest import (
     RunStatus,
     Software,
 )
-from jevexp.store.records import Adoption
 from jevexp.untrusted.addresses import named_proxy
 
 
@@ -47,30 +45,22 @@ class Journal:
     truth about it.
     """
 
-    def __init__(
-        self,
-        directory: RunDirectory,
-        settings: Settings,
-        dataset: LoadedDataset,
-        *,
-        requested: int,
-        ledger: object,
-        sweep: str | None,
-        overrides: tuple[str, ...],
-        harness: dict[str, Any],
-        adoption: Adoption | None = None,
-    ) -> None:
-        self._directory = directory
+    def __init__(self, directory: RunDirectory, plan: Plan, launch: Launch) -> None:
+        settings, dataset, adoption = plan.settings, plan.dataset, plan.adoption
+        ledger = str(launch.ledger(settings.caps))
+        self.directory = directory
         self._settings = settings
-        self._sweep = sweep
-        self._harness = harness
+        self._sweep = launch.sweep.name if launch.sweep else None
+        self._harness = plan.harness.describe()
         self._resumed = adoption.entry if adoption else None
         self._started = _now()
         self._software = describe_software().model_copy(
             update={"earlier": list(adoption.programs) if adoption else None}
         )
         self._config = Config(
-            sha256=settings.config_hash, overrides=list(overrides), resolved=settings.resolved()
+            sha256=settings.config_hash,
+            overrides=list(launch.overrides),
+            resolved=settings.resolved(),
         )
         self._dataset = DatasetEntry(
             name=dataset.name,
@@ -79,9 +69,9 @@ class Journal:
             files=[asdict(file) for file in dataset.files],
             pin=dataset.pin,
         )
-        self._ledger = LedgerEntry(
-            path=str(ledger),
-            shared=str(ledger) != str(directory.path / LEDGER),
+        self.ledger = LedgerEntry(
+            path=ledger,
+            shared=ledger != str(directory.path / LEDGER),
             cap_usd=settings.caps.cap_usd,
             charged_by_run_usd=0.0,
             charged_usd=0.0,
@@ -92,7 +82,7 @@ class Journal:
         self._fingerprint: Fingerprint | None = None
         self._resolved: set[str] = set()
         self._cost_basis: set[str] = set()
-        self.counts = Counts(requested=requested, attempted=0, answered=0, valid=0)
+        self.counts = Counts(requested=len(plan.tasks), attempted=0, answered=0, valid=0)
 
     def opened(
         self, description: dict[str, Any], identity: IdentityReport, fingerprint: Fingerprint
@@ -119,24 +109,14 @@ class Journal:
 
     def charged(self, *, cap_usd: float, by_run_usd: float, by_all_usd: float) -> None:
         """What the ledger says, in US dollars."""
-        self._ledger = self._ledger.model_copy(
-            update={
-                "cap_usd": cap_usd,
-                "charged_by_run_usd": by_run_usd,
-                "charged_usd": by_all_usd,
-            }
-        )
-
-    @property
-    def ledger_charged_usd(self) -> float:
-        """The whole ledger's charge, in US dollars."""
-        return self._ledger.charged_usd
+        charges = {"charged_by_run_usd": by_run_usd, "charged_usd": by_all_usd}
+        self.ledger = self.ledger.model_copy(update={"cap_usd": cap_usd, **charges})
 
     def save(self, ending: Ending | None = None) -> Manifest:
         """Write what is known; with `ending` for the last time."""
         error = ending.error if ending else None
         manifest = Manifest(
-            run=self._directory.path.name,
+            run=self.directory.path.name,
             sweep=self._sweep,
             status=ending.status if ending else RunStatus.RUNNING,
             exit_status=ending.exit_status if ending else None,
@@ -165,10 +145,10 @@ class Journal:
             concurrency=self._settings.runner.concurrency,
             counts=self.counts,
             cost_basis=sorted(self._cost_basis),
-            ledger=self._ledger,
+            ledger=self.ledger,
             resumed=self._resumed,
         )
-        self._directory.write_manifest(manifest)
+        self.directory.write_manifest(manifest)
         return manifest
 
 

@@ -1,30 +1,53 @@
-"""One run from top to bottom: claim a directory, ask, prove, track."""
+"""One run from top to bottom: claim a directory, open the provider, ask, prove, track."""
 
 import logging
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from io import BufferedWriter, TextIOWrapper
 from pathlib import Path
 from types import TracebackType
-from typing import TextIO
+from typing import Any, Protocol, TextIO
 
+from jevexp.backends.protocol import check_concurrency
+from jevexp.core.identity import Fingerprint, IdentityReport
+from jevexp.core.record import Record
 from jevexp.core.record import Summary
 from jevexp.core.task import Task
 from jevexp.errors import InputError
 from jevexp.harness.interrupts import Interrupted, Interrupts
-from jevexp.harness.runner import RunOutcome
-from jevexp.run.asking import Observer, ProviderSession
+from jevexp.harness.runner import RunContext, RunOutcome, Tariff
+from jevexp.harness.stops import ExpectedModel
+from jevexp.identity import fingerprint, observe, reconcile
+from jevexp.ledger import Ledger, LedgerError, LedgerFile
 from jevexp.run.journal import Ending, Journal
 from jevexp.run.planning import Launch, Plan
+from jevexp.settings import Settings
 from jevexp.store import Manifest, RunDirectory, RunStatus
-from jevexp.store.directory import LOG
+from jevexp.store.directory import LEDGER, LOG
+from jevexp.untrusted.console import SafeConsole
 from jevexp.untrusted.files import permissions
-from jevexp.untrusted.writing import create
+from jevexp.untrusted.writing import create, sync_directory
 
 log = logging.getLogger(__name__)
+
+
+class Observer(Protocol):
+    """Somebody who watches a run."""
+
+    def started(self, plan: Plan) -> None:
+        """The provider is open; requests follow."""
+
+    def recorded(self, record: Record) -> None:
+        """One task is done, and durable."""
+
+    def stopping(self) -> None:
+        """The run ends after the task in flight; called inside a signal handler."""
+
+    def finished(self) -> None:
+        """No more requests follow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,30 +85,15 @@ def run(
         directory = RunDirectory.create(launch.directory)
         stack.callback(directory.release)
         with run_log(directory.path / LOG):
-            journal = _journal(plan, launch, directory)
+            journal = Journal(directory, plan, launch)
             journal.save()
-            session = ProviderSession(plan, launch, directory, journal)
-            ending = _ending(journal, lambda: session.run(observer, interrupts))
-            outcome = _complete(plan, directory, journal, ending)
+            ending = _ending(journal, lambda: _ask(plan, launch, journal, observer, interrupts))
+            outcome = _complete(plan, journal, ending)
         directory.seal()
         tracked = ending.status is not RunStatus.REFUSED and not interrupts.impatient
         if tracked:
             track(directory, plan.tasks)
         return replace(outcome, signal=interrupts.pending, tracked=tracked)
-
-
-def _journal(plan: Plan, launch: Launch, directory: RunDirectory) -> Journal:
-    return Journal(
-        directory,
-        plan.settings,
-        plan.dataset,
-        requested=len(plan.tasks),
-        ledger=launch.ledger(plan.settings.caps),
-        sweep=launch.sweep.name if launch.sweep else None,
-        overrides=launch.overrides,
-        harness=plan.harness.describe(),
-        adoption=plan.adoption,
-    )
 
 
 def _ending(journal: Journal, ask: Callable[[], RunOutcome]) -> Ending:
@@ -105,11 +113,12 @@ def _ending(journal: Journal, ask: Callable[[], RunOutcome]) -> Ending:
     return Ending(RunStatus.INCOMPLETE, 1, stop_reason=outcome.stop)
 
 
-def _complete(plan: Plan, directory: RunDirectory, journal: Journal, ending: Ending) -> Outcome:
+def _complete(plan: Plan, journal: Journal, ending: Ending) -> Outcome:
     """Close the results, then write summary and manifest."""
+    directory = journal.directory
     directory.close()
     summary = plan.harness.summarize(
-        plan.tasks, directory.records(), ledger_charged_usd=journal.ledger_charged_usd
+        plan.tasks, directory.records(), ledger_charged_usd=journal.ledger.charged_usd
     )
     # The charges first: a kill right after the summary must not leave the two at odds.
     journal.save()
@@ -117,6 +126,130 @@ def _complete(plan: Plan, directory: RunDirectory, journal: Journal, ending: End
     manifest = journal.save(ending)
     log.info("%s, stop reason: %s", ending.status, ending.stop_reason)
     return Outcome(directory, manifest, summary)
+
+
+def _ask(
+    plan: Plan, launch: Launch, journal: Journal, observer: Observer, interrupts: Interrupts
+) -> RunOutcome:
+    """Put the tasks to the provider, until the last one or a stop rule.
+
+    Raises:
+        InputError: the provider or the ledger cannot be used as configured.
+        Interrupted: a signal arrived.
+    """
+
+    def note(record: Record) -> None:
+        journal.record(record)
+        observer.recorded(record)
+
+    settings, backend, directory = plan.settings, plan.backend, journal.directory
+    with ExitStack() as stack:
+        stack.callback(backend.close)
+        with interrupts.waiting():
+            backend.open(directory.path)
+        with interrupts.waiting():
+            expected = _expected_model(plan, backend.describe(), journal)
+        check_concurrency(backend, settings.runner.concurrency)
+        ledger = stack.enter_context(_open_ledger(plan, launch, directory))
+        stack.callback(_read_charges, ledger, journal)
+        observer.started(plan)
+        stack.callback(observer.finished)
+        stack.callback(directory.place_adopted)
+        if adoption := plan.adoption:
+            directory.adopt(adoption, [task.id for task in plan.tasks])
+            log.info("took over %d answers of %s", len(adoption.answers), adoption.entry.run)
+            for answer in adoption.answers:
+                note(answer.record)
+        pricing = settings.pricing
+        basis = backend.cost_basis or pricing.basis
+        runner = plan.harness.runner(
+            RunContext(
+                backend,
+                ledger,
+                directory,
+                model=settings.model.alias,
+                tariff=Tariff(pricing.input_per_m, pricing.output_per_m, basis),
+                reserve_usd=settings.caps.reserve_usd,
+                expected=expected,
+                interrupts=interrupts,
+            )
+        )
+        log.info("asking %d of %d tasks", len(plan.to_ask), len(plan.tasks))
+        return runner.run(plan.to_ask, note)
+
+
+def _open_ledger(plan: Plan, launch: Launch, directory: RunDirectory) -> Ledger:
+    """The ledger in force; one that is shared leaves this run's rows in the directory too."""
+    own = directory.path / LEDGER
+    location = launch.ledger(plan.settings.caps)
+    shared = str(location) != str(own)
+    ledger = location.open(plan.cap_usd, own_rows=own if shared else None)
+    # A row is only as durable as the name of its file.
+    sync_directory(own.parent)
+    if shared and isinstance(location, LedgerFile):
+        sync_directory(location.path.parent.resolve())
+    return ledger
+
+
+def _read_charges(ledger: Ledger, journal: Journal) -> None:
+    try:
+        charged_usd = ledger.charged_usd
+    except LedgerError as error:
+        # Not worth more than the reason why the run ends; its own charge is known all the same.
+        log.warning("the ledger could not be read at the end: %s", error)
+        charged_usd = ledger.charged_here_usd
+    journal.charged(
+        cap_usd=ledger.cap_usd, by_run_usd=ledger.charged_here_usd, by_all_usd=charged_usd
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Identification:
+    """Who answers, held against who was declared, and the hash of what is measured."""
+
+    report: IdentityReport
+    fingerprint: Fingerprint
+
+
+def identify(settings: Settings, description: Mapping[str, Any]) -> Identification:
+    """Identify an open provider by its description and, where it is here, its weights' file.
+
+    Raises:
+        InputError: the file that the provider was started with cannot be read.
+    """
+    started_with = description.get("gguf")
+    observed = observe(
+        description,
+        weights=Path(started_with) if started_with else None,
+        show=SafeConsole(stderr=True),
+    )
+    report = reconcile(settings.model, observed)
+    return Identification(report, fingerprint(description, report, settings.runner.concurrency))
+
+
+def _expected_model(
+    plan: Plan, description: dict[str, Any], journal: Journal
+) -> ExpectedModel | None:
+    """Note who answers; the model that every answer must come from, None where any may.
+
+    Raises:
+        InputError: it is not who was declared, and that is not to be tolerated.
+    """
+    identification = identify(plan.settings, description)
+    journal.opened(description, identification.report, identification.fingerprint)
+    adoption = plan.adoption
+    if adoption and (reason := adoption.difference(identification.fingerprint)):
+        raise InputError(f"resume: {reason}; these answers cannot stand in one run")
+    if plan.settings.identity == "record":
+        return None
+    if reason := identification.report.reason():
+        raise InputError(f"identity: {reason}; correct the claim, or set identity=record")
+    model = description.get("model")
+    for earlier in adoption.models if adoption else ():
+        if model not in (None, earlier):
+            raise InputError(f"resume: {earlier!r} answered then, {model!r} does now")
+        model = earlier
+    return ExpectedModel(model)
 
 
 LOGGER = logging.getLogger("jevexp")
@@ -127,7 +260,8 @@ ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tupl
 class _Formatter(logging.Formatter):
     """Tracebacks with places and classes, and without messages.
 
-    A provider's message may hold an address, a path or a key, and the log is evidence.
+    A provider's message may hold an address, a path or a key, and the log is evidence. Of the
+    operating system's errors there is also what the system says.
     """
 
     def formatException(self, ei: ExcInfo) -> str:  # noqa: N802  logging's own name
@@ -138,7 +272,10 @@ class _Formatter(logging.Formatter):
         while error is not None and id(error) not in seen:
             seen.add(id(error))
             lines += [line.rstrip("\n") for line in traceback.format_tb(error.__traceback__)]
-            lines.append(_words(error))
+            name = type(error).__name__
+            if isinstance(error, OSError) and error.errno:
+                name += f": {error.strerror}"
+            lines.append(name)
             error = error.__cause__ or error.__context__
             if error is not None:
                 lines.append("which came from:")
@@ -153,12 +290,6 @@ class _Handler(logging.StreamHandler[TextIO]):
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  logging's own name
         """Say nothing; logging would print a traceback on the terminal."""
-
-
-def _words(error: BaseException) -> str:
-    """The error's class; of the operating system's errors also what the system says."""
-    name = type(error).__name__
-    return f"{name}: {error.strerror}" if isinstance(error, OSError) and error.errno else name
 
 
 @contextmanager
