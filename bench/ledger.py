@@ -26,9 +26,11 @@ from jevexp.core.decision import Decision, ProbsSource, Request
 from jevexp.core.json import dumps
 from jevexp.core.task import Task
 from jevexp.harness.runner import RunContext, Runner, Tariff
-from jevexp.ledger import FileLedger, Ledger, engine
+from jevexp.ledger import engine
+from jevexp.ledger.base import Ledger
 from jevexp.ledger.database import DatabaseLedger
-from jevexp.ledger.state import cap_row, reserve_row, settle_row
+from jevexp.ledger.file import FileLedger
+from jevexp.ledger.state import cap_row, reservation_row
 from jevexp.store import RunDirectory
 
 SIZES = (0, 1_000, 10_000, 100_000)
@@ -145,8 +147,11 @@ def earlier_rows(count: int) -> list[dict[str, Any]]:
     rows = [cap_row(CAP_USD, 1.0)] if count else []
     for number in range((count - 1) // 2):
         name = f"{number:032x}"
-        rows.append(reserve_row(name, 0.02, 1.0, {"task_id": f"old-{number}", "adapter": "x"}))
-        rows.append(settle_row(name, 0.0, 1.0, {"task_id": f"old-{number}", "basis": "x"}))
+        task_id = f"old-{number}"
+        meta = {"task_id": task_id, "adapter": "x"}
+        rows.append(reservation_row("reserve", name, 0.02, 1.0, meta))
+        meta = {"task_id": task_id, "basis": "x"}
+        rows.append(reservation_row("settle", name, 0.0, 1.0, meta))
     return rows
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from jevexp.cli.main import main
-from jevexp.ledger import FileLedger
+from jevexp.ledger.file import FileLedger
 from tests.support.cli import Finished, jevexp, start
 
 WAITING = ("dataset=demo", "backend=fake", "tracking=none", "backend.latency_s=60", "caps.limit=2")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from jevexp.backends.fake import Fake
 from jevexp.harness.runner import RunContext
-from jevexp.ledger import FileLedger
+from jevexp.ledger.file import FileLedger
 from jevexp.run import journal, running
 from tests.crash.points import Count
 

@@ -12,8 +12,9 @@ from jevexp.backends.fake import Fake
 from jevexp.backends.llama_cpp import LlamaCpp
 from jevexp.core.decision import Request
 from jevexp.core.json import dumps
-from jevexp.ledger import FileLedger, state
 from jevexp.ledger import file as ledger_file
+from jevexp.ledger import state
+from jevexp.ledger.file import FileLedger
 from jevexp.ledger.state import Row
 from jevexp.run import running
 from jevexp.store import RunDirectory

@@ -32,7 +32,8 @@ from jevexp.datasets import dataset_hash, load_tasks
 from jevexp.errors import InputError
 from jevexp.harness.scoring import score
 from jevexp.identity import model_config, observe
-from jevexp.ledger import FileLedger, LedgerError
+from jevexp.ledger.file import FileLedger
+from jevexp.ledger.state import LedgerError
 from jevexp.store import RunDirectory
 from jevexp.tracking import NO_REPORT
 from jevexp.tracking.mlflow import content

@@ -17,7 +17,7 @@ from jevexp.core.record import Record
 from jevexp.core.task import Task
 from jevexp.harness.runner import RunContext, Runner, RunOutcome, Tariff
 from jevexp.harness.stops import StopReason
-from jevexp.ledger import FileLedger
+from jevexp.ledger.file import FileLedger
 from jevexp.store import RunDirectory
 from tests.support.summaries import summarize
 

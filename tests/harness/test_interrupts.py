@@ -14,7 +14,7 @@ from jevexp.core.decision import Decision, Request
 from jevexp.core.record import Record
 from jevexp.harness.interrupts import Interrupted, Interrupts
 from jevexp.harness.runner import RunContext, Runner, RunOutcome, Tariff
-from jevexp.ledger import FileLedger
+from jevexp.ledger.file import FileLedger
 from jevexp.store import RunDirectory
 from tests.support.provider import Provider
 from tests.support.tasks import answer, task

@@ -18,7 +18,8 @@ from jevexp.core.record import Record
 from jevexp.core.task import Task
 from jevexp.harness.runner import RunContext, Runner, RunOutcome, Tariff
 from jevexp.harness.stops import ExpectedModel, StopReason
-from jevexp.ledger import FileLedger, LedgerError
+from jevexp.ledger.file import FileLedger
+from jevexp.ledger.state import LedgerError
 from jevexp.store import RunDirectory
 from tests.support.provider import Estimating, Preparing, Provider
 from tests.support.tasks import answer, failure, fields, kinds, task

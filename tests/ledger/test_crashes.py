@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jevexp.ledger import CapReached, FileLedger, LedgerError
+from jevexp.ledger.file import FileLedger
+from jevexp.ledger.state import CapReached, LedgerError
 
 CAP = {"event": "cap", "cap_usd": 1.0, "ts": 1.0}
 RESERVE = {

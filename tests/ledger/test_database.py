@@ -15,15 +15,10 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
 
 from jevexp.errors import InputError
-from jevexp.ledger import (
-    CapReached,
-    FileLedger,
-    LedgerDatabase,
-    LedgerError,
-    LedgerUnavailable,
-    Overcharged,
-)
 from jevexp.ledger.database import DatabaseLedger
+from jevexp.ledger.file import FileLedger
+from jevexp.ledger.location import LedgerDatabase
+from jevexp.ledger.state import CapReached, LedgerError, LedgerUnavailable, Overcharged
 from tests.support.cutting import CuttingProxy
 
 ROOT = Path(__file__).parents[2]

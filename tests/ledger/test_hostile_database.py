@@ -7,7 +7,7 @@ import pytest
 
 from jevexp.cli.main import main
 from jevexp.errors import InputError
-from jevexp.ledger import LedgerDatabase
+from jevexp.ledger.location import LedgerDatabase
 from jevexp.ledger.state import LedgerError
 
 ENDLESS = (

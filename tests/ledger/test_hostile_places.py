@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jevexp.errors import InputError
-from jevexp.ledger import LedgerDatabase, LedgerFile, LedgerLocation
+from jevexp.ledger.location import LedgerDatabase, LedgerFile, LedgerLocation
 from jevexp.untrusted.files import permissions
 
 

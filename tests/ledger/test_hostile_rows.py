@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from jevexp.ledger import FileLedger, LedgerError
+from jevexp.ledger.file import FileLedger
+from jevexp.ledger.state import LedgerError
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,9 @@ import psutil
 import pytest
 
 from jevexp.errors import InputError
-from jevexp.ledger import LedgerDatabase, LedgerError, LedgerFile, location
+from jevexp.ledger import location
+from jevexp.ledger.location import LedgerDatabase, LedgerFile
+from jevexp.ledger.state import LedgerError
 
 MOUNTS = [
     ("/", "ext4"),

@@ -20,8 +20,10 @@ from hypothesis.stateful import (
 )
 from sqlalchemy.engine import make_url
 
-from jevexp.ledger import CapReached, FileLedger, Ledger, LedgerError, Overcharged
+from jevexp.ledger.base import Ledger
 from jevexp.ledger.database import DatabaseLedger
+from jevexp.ledger.file import FileLedger
+from jevexp.ledger.state import CapReached, LedgerError, Overcharged
 
 EPSILON = Fraction(1e-12)
 AMOUNTS = st.one_of(

@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jevexp.ledger import FileLedger
+from jevexp.ledger.file import FileLedger
 from jevexp.ledger.owners import LedgerOwner, owner_id
 
 

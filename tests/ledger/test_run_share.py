@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from jevexp.ledger import CapReached, FileLedger, LedgerError, Overcharged
+from jevexp.ledger.file import FileLedger
+from jevexp.ledger.state import CapReached, LedgerError, Overcharged
 
 META = {"task_id": "t", "adapter": "test"}
 BASIS = {"task_id": "t", "basis": "unknown"}

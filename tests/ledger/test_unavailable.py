@@ -11,7 +11,8 @@ from jevexp.core.decision import Decision
 from jevexp.harness.concurrent import ConcurrentRunner
 from jevexp.harness.runner import RunContext, Runner, RunOutcome, Tariff
 from jevexp.harness.stops import StopReason
-from jevexp.ledger import FileLedger, LedgerUnavailable
+from jevexp.ledger.file import FileLedger
+from jevexp.ledger.state import LedgerUnavailable
 from jevexp.store import RunDirectory
 from tests.harness.concurrent.bench import YES, Provider, many
 

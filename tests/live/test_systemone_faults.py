@@ -13,7 +13,7 @@ from jevexp.backends.systemone import SystemOne
 from jevexp.core.record import Record
 from jevexp.harness.runner import RunContext, Runner, Tariff
 from jevexp.harness.stops import StopReason
-from jevexp.ledger import FileLedger
+from jevexp.ledger.file import FileLedger
 from jevexp.store import RunDirectory
 from tests.contract.questions import described, levels
 from tests.support.cli import jevexp, only_run

@@ -17,7 +17,8 @@ import time
 from pathlib import Path
 
 from jevexp.errors import InputError
-from jevexp.ledger import CapReached, LedgerFile, LedgerLocation, LedgerUnavailable, ledger_database
+from jevexp.ledger.location import LedgerFile, LedgerLocation, ledger_database
+from jevexp.ledger.state import CapReached, LedgerUnavailable
 
 _PAUSE_S = 0.004
 # The two lines of a request, in bytes.

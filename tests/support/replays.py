@@ -10,7 +10,7 @@ from jevexp.core.decision import Request
 from jevexp.core.record import Record
 from jevexp.core.task import Task
 from jevexp.harness.runner import RunContext, Runner, Tariff
-from jevexp.ledger import FileLedger
+from jevexp.ledger.file import FileLedger
 from jevexp.settings import ReplayBackend
 from jevexp.store import RunDirectory
 from tests.support.runs import manifest

@@ -8,7 +8,8 @@ import sys
 import time
 from pathlib import Path
 
-from jevexp.ledger import CapReached, FileLedger
+from jevexp.ledger.file import FileLedger
+from jevexp.ledger.state import CapReached
 
 
 def spend(ledger: FileLedger, amount: float) -> None:

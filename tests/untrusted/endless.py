@@ -11,7 +11,8 @@ from pathlib import Path
 from jevexp.backends.replay import read_answers, read_run
 from jevexp.datasets import load_tasks
 from jevexp.errors import InputError
-from jevexp.ledger import FileLedger, LedgerError
+from jevexp.ledger.file import FileLedger
+from jevexp.ledger.state import LedgerError
 from jevexp.store import RunDirectory
 from tests.support.memory import peak_bytes
 

@@ -12,7 +12,7 @@ from jevexp.core.record import Record
 from jevexp.core.task import Task
 from jevexp.harness.runner import Reserved, RunContext, RunOutcome, TaskSteps
 from jevexp.harness.stops import STOP_STATUSES, StopReason, StopRules
-from jevexp.ledger import CapReached, LedgerUnavailable, Overcharged
+from jevexp.ledger.state import CapReached, LedgerUnavailable, Overcharged
 from jevexp.store import RunDirectory
 
 log = logging.getLogger(__name__)

@@ -16,7 +16,8 @@ from jevexp.core.task import Task
 from jevexp.harness.interrupts import Interrupts
 from jevexp.harness.scoring import score
 from jevexp.harness.stops import ExpectedModel, StopReason, StopRules
-from jevexp.ledger import CapReached, Ledger, LedgerUnavailable, Overcharged
+from jevexp.ledger.base import Ledger
+from jevexp.ledger.state import CapReached, LedgerUnavailable, Overcharged
 from jevexp.store import RunDirectory
 
 log = logging.getLogger(__name__)

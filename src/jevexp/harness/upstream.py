@@ -13,7 +13,7 @@ from jevexp.errors import InputError
 from jevexp.harness.runner import RunContext, RunOutcome, Tariff
 from jevexp.harness.stops import StopReason, StopRules
 from jevexp.harness.upstream_package import Package
-from jevexp.ledger import FileLedger
+from jevexp.ledger.file import FileLedger
 from jevexp.settings import PINNED_COMMIT
 from jevexp.untrusted.files import opened, whole_lines
 

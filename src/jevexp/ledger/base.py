@@ -20,8 +20,7 @@ from jevexp.ledger.state import (
     Row,
     RunShare,
     amount,
-    reserve_row,
-    settle_row,
+    reservation_row,
 )
 
 log = logging.getLogger(__name__)
@@ -110,6 +109,8 @@ class Ledger(ABC):
         own_rows: Path | None = None,
     ) -> None:
         self._own_cap = amount(cap_usd)
+        # The ledger's first cap as far as it is known; None before the first reservation.
+        self._first_cap_usd: float | None = None
         self._now = now
         self._run = own_rows.parent if own_rows else None
         self._owner_id = new_owner_id()
@@ -120,7 +121,7 @@ class Ledger(ABC):
     @property
     def cap_usd(self) -> float:
         """The cap in force, in US dollars."""
-        first = self._first_cap_usd()
+        first = self._first_cap_usd
         return self._own_cap if first is None else min(first, self._own_cap)
 
     @property
@@ -141,7 +142,8 @@ class Ledger(ABC):
             LedgerUnavailable: nobody can say now whether it is set aside; nothing may be sent.
             LedgerError: not a finite, non-negative amount, or the ledger is damaged.
         """
-        row = reserve_row(new_reservation_id(self._owner_id), amount(amount_usd), self._now(), meta)
+        reservation_id = new_reservation_id(self._owner_id)
+        row = reservation_row("reserve", reservation_id, amount(amount_usd), self._now(), meta)
         self._deliver()
         try:
             self._write_reservation(row)
@@ -150,7 +152,7 @@ class Ledger(ABC):
             raise
         self._own.begin(self.cap_usd, row["ts"])
         self._own.reserved(row)
-        return str(row["reservation_id"])
+        return reservation_id
 
     def settle(self, reservation_id: str, charged_usd: float, meta: Mapping[str, Any]) -> None:
         """Replace a reservation by what was really charged.
@@ -159,7 +161,7 @@ class Ledger(ABC):
             Overcharged: the charge is above the reservation; the row was written.
             LedgerError: no such open reservation, or not a finite, non-negative amount.
         """
-        row = settle_row(reservation_id, amount(charged_usd), self._now(), meta)
+        row = reservation_row("settle", reservation_id, amount(charged_usd), self._now(), meta)
         try:
             reserved_usd = self._write_settlement(row)
         except LedgerUnavailable as error:
@@ -216,10 +218,6 @@ class Ledger(ABC):
         owners = self.owners() if unsettled else {}
         open_ = tuple(OpenReservation.of(row, owners) for row in unsettled.values())
         return Statement(state.first_cap_usd, float(state.charged), reservations, open_)
-
-    @abstractmethod
-    def _first_cap_usd(self) -> float | None:
-        """The ledger's first cap as far as it is known; None before the first reservation."""
 
     @abstractmethod
     def _write_reservation(self, row: Row) -> None:

@@ -21,6 +21,7 @@ from jevexp.ledger.base import Ledger
 from jevexp.ledger.engine import connect, create_tables, rows, sessions, tables_exist, totals
 from jevexp.ledger.owners import LedgerOwner, read_owners
 from jevexp.ledger.state import (
+    AMOUNT_FIELD,
     CapReached,
     LedgerError,
     LedgerUnavailable,
@@ -28,8 +29,7 @@ from jevexp.ledger.state import (
     amount,
     cap_row,
     check_fits,
-    reserve_row,
-    settle_row,
+    reservation_row,
 )
 from jevexp.untrusted.addresses import redacted
 
@@ -92,7 +92,6 @@ class DatabaseLedger(Ledger):
         self._read_only = read_only
         self._turn = threading.Lock()
         self._database = connect(url)
-        self._known_cap: float | None = None
         self._reached = True
         self._is_there = True
         try:
@@ -107,7 +106,7 @@ class DatabaseLedger(Ledger):
         if not self._is_there:
             return 0.0
         sums = self._change(_read_totals)
-        self._known_cap = sums.cap_usd
+        self._first_cap_usd = sums.cap_usd
         return float(sums.charged)
 
     def rows(self) -> Iterator[Row]:
@@ -130,9 +129,6 @@ class DatabaseLedger(Ledger):
         super().close()
         self._database.engine.dispose()
 
-    def _first_cap_usd(self) -> float | None:
-        return self._known_cap
-
     def _create(self, connection: Connection) -> None:
         self._database.lock_schema(connection)
         create_tables(connection)
@@ -140,12 +136,12 @@ class DatabaseLedger(Ledger):
         if connection.execute(known).first() is None:
             fields = dumps(self._owner().model_dump())
             connection.execute(insert(sessions).values(id=self._owner_id, fields=fields))
-        self._known_cap = _read_totals(connection).cap_usd
+        self._first_cap_usd = _read_totals(connection).cap_usd
 
     def _look(self, connection: Connection) -> None:
         self._is_there = tables_exist(connection)
         if self._is_there:
-            self._known_cap = _read_totals(connection).cap_usd
+            self._first_cap_usd = _read_totals(connection).cap_usd
 
     def _write_reservation(self, row: Row) -> None:
         self._check_writable()
@@ -158,7 +154,7 @@ class DatabaseLedger(Ledger):
             if sums.cap_usd is None:
                 sums.cap_usd = self._own_cap
                 _add(connection, sums, cap_row(sums.cap_usd, row["ts"]))
-            self._known_cap = sums.cap_usd
+            self._first_cap_usd = sums.cap_usd
             try:
                 check_fits(sums.charged, row["reserved_usd"], self.cap_usd)
             except CapReached as refusal:
@@ -275,7 +271,7 @@ def _add(connection: Connection, sums: _Totals, row: Row) -> None:
             seq=sums.n_rows,
             event=row["event"],
             reservation_id=row.get("reservation_id"),
-            usd=float(row[_USD[row["event"]]]),
+            usd=float(row[AMOUNT_FIELD[row["event"]]]),
             ts=row["ts"],
             meta=dumps(row["meta"]) if "meta" in row else None,
         )
@@ -283,9 +279,6 @@ def _add(connection: Connection, sums: _Totals, row: Row) -> None:
     connection.execute(
         update(totals).values(cap_usd=sums.cap_usd, charged=str(sums.charged), n_rows=sums.n_rows)
     )
-
-
-_USD = {"cap": "cap_usd", "reserve": "reserved_usd", "settle": "charged_usd"}
 
 
 def _read_rows(connection: Connection, *, after: int) -> dict[int, Row]:
@@ -297,7 +290,7 @@ def _read_rows(connection: Connection, *, after: int) -> dict[int, Row]:
 def _as_row(stored: Any) -> Row:
     try:
         usd, ts = amount(stored.usd), amount(stored.ts)
-        if not isinstance(stored.seq, int) or stored.event not in _USD:
+        if not isinstance(stored.seq, int) or stored.event not in AMOUNT_FIELD:
             raise ValueError("its number or its event")
         if stored.event == "cap":
             return cap_row(usd, ts)
@@ -306,8 +299,7 @@ def _as_row(stored: Any) -> Row:
             raise ValueError("its reservation_id or its meta")
     except (LedgerError, ValueError, TypeError) as error:
         raise _Damaged(f"row {stored.seq}: not a ledger row: {error}") from None
-    make = reserve_row if stored.event == "reserve" else settle_row
-    return make(stored.reservation_id, usd, ts, meta)
+    return reservation_row(stored.event, stored.reservation_id, usd, ts, meta)
 
 
 def _first_line(error: SQLAlchemyError) -> str:

@@ -12,26 +12,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any, Protocol
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    Double,
-    Engine,
-    Integer,
-    MetaData,
-    String,
-    Table,
-    Text,
-    UniqueConstraint,
-    create_engine,
-    event,
-    insert,
-    inspect,
-    select,
-    text,
-)
-from sqlalchemy.engine import URL
+import sqlalchemy as sa
 
 from jevexp.ledger.state import LedgerError
 from jevexp.untrusted.files import MAX_LINE_BYTES
@@ -39,37 +20,37 @@ from jevexp.untrusted.locks import holder
 
 _VERSION = 1
 
-metadata = MetaData()
+metadata = sa.MetaData()
 
 # One row, of number 1: everything that a reservation has to look at.
-totals = Table(
+totals = sa.Table(
     "jevexp_ledger",
     metadata,
-    Column("id", Integer, primary_key=True, autoincrement=False),
-    Column("version", Integer, nullable=False),
-    Column("cap_usd", Double),
-    Column("charged", Text, nullable=False),
-    Column("n_rows", BigInteger, nullable=False),
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("version", sa.Integer, nullable=False),
+    sa.Column("cap_usd", sa.Double),
+    sa.Column("charged", sa.Text, nullable=False),
+    sa.Column("n_rows", sa.BigInteger, nullable=False),
 )
 
 # `usd` is the cap, what is reserved or what is charged, as `event` says; `meta` is JSON.
-rows = Table(
+rows = sa.Table(
     "jevexp_ledger_row",
     metadata,
-    Column("seq", BigInteger, primary_key=True, autoincrement=False),
-    Column("event", String(16), nullable=False),
-    Column("reservation_id", String(64)),
-    Column("usd", Double, nullable=False),
-    Column("ts", Double, nullable=False),
-    Column("meta", Text),
-    UniqueConstraint("reservation_id", "event"),
+    sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("event", sa.String(16), nullable=False),
+    sa.Column("reservation_id", sa.String(64)),
+    sa.Column("usd", sa.Double, nullable=False),
+    sa.Column("ts", sa.Double, nullable=False),
+    sa.Column("meta", sa.Text),
+    sa.UniqueConstraint("reservation_id", "event"),
 )
 
-sessions = Table(
+sessions = sa.Table(
     "jevexp_ledger_session",
     metadata,
-    Column("id", String(16), primary_key=True),
-    Column("fields", Text, nullable=False),
+    sa.Column("id", sa.String(16), primary_key=True),
+    sa.Column("fields", sa.Text, nullable=False),
 )
 
 # How long one attempt waits for a lock, and for a connection; the ledger tries again until its own
@@ -89,42 +70,42 @@ _PING = {"keepalives_idle": 5, "keepalives_interval": 5, "keepalives_count": 3}
 _POOL: dict[str, Any] = {"pool_size": 1, "max_overflow": 0, "hide_parameters": True}
 
 
-def tables_exist(connection: Connection) -> bool:
+def tables_exist(connection: sa.Connection) -> bool:
     """Whether the ledger is there.
 
     Raises:
         LedgerError: it is, and another version of this program made it.
     """
-    if not inspect(connection).has_table(totals.name):
+    if not sa.inspect(connection).has_table(totals.name):
         return False
-    version = connection.execute(select(totals.c.version)).scalar()
+    version = connection.execute(sa.select(totals.c.version)).scalar()
     if version != _VERSION:
         raise LedgerError(f"the tables have version {version}, this jevexp knows {_VERSION}")
     return True
 
 
-def create_tables(connection: Connection) -> None:
+def create_tables(connection: sa.Connection) -> None:
     """Make the ledger if it is not there; the caller sees to it that nobody else does so now."""
     if not tables_exist(connection):
         metadata.create_all(connection)
         connection.execute(
-            insert(totals).values(id=1, version=_VERSION, cap_usd=None, charged="0", n_rows=0)
+            sa.insert(totals).values(id=1, version=_VERSION, cap_usd=None, charged="0", n_rows=0)
         )
 
 
 class Database(Protocol):
     """What differs between the kinds of databases."""
 
-    engine: Engine
+    engine: sa.Engine
 
-    def lock_schema(self, connection: Connection) -> None:
+    def lock_schema(self, connection: sa.Connection) -> None:
         """Let nobody else make tables until this transaction ends."""
 
     def holder(self) -> str:
         """Who keeps others waiting, for a message."""
 
 
-def connect(url: URL) -> Database:
+def connect(url: sa.URL) -> Database:
     """Prepare connections; nothing is connected to yet. The URL holds the password."""
     return _Sqlite(url) if url.get_backend_name() == "sqlite" else _Postgres(url)
 
@@ -132,13 +113,13 @@ def connect(url: URL) -> Database:
 class _Sqlite:
     """SQLite: one writer at a time, which BEGIN IMMEDIATE makes us from the start."""
 
-    def __init__(self, url: URL) -> None:
+    def __init__(self, url: sa.URL) -> None:
         self._path = Path(str(url.database))
-        self.engine = create_engine(
+        self.engine = sa.create_engine(
             url, connect_args={"timeout": _LOCK_S, "check_same_thread": False}, **_POOL
         )
-        event.listen(self.engine, "connect", self._connected)
-        event.listen(self.engine, "begin", self._begin)
+        sa.event.listen(self.engine, "connect", self._connected)
+        sa.event.listen(self.engine, "begin", self._begin)
 
     def _connected(self, connection: Any, _record: object) -> None:
         # Python's own transactions would begin as readers.
@@ -154,10 +135,10 @@ class _Sqlite:
         connection.execute("PRAGMA synchronous=FULL")
 
     @staticmethod
-    def _begin(connection: Connection) -> None:
+    def _begin(connection: sa.Connection) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
-    def lock_schema(self, connection: Connection) -> None:
+    def lock_schema(self, connection: sa.Connection) -> None:
         """The transaction is the only writer already."""
 
     def holder(self) -> str:
@@ -168,9 +149,9 @@ class _Sqlite:
 class _Postgres:
     """PostgreSQL: a row that is locked by whoever changes it, wherever they are."""
 
-    def __init__(self, url: URL) -> None:
+    def __init__(self, url: sa.URL) -> None:
         name = f"jevexp {socket.gethostname()} {os.getpid()}"
-        self.engine = create_engine(
+        self.engine = sa.create_engine(
             url,
             connect_args={
                 "connect_timeout": _CONNECT_S,
@@ -181,7 +162,7 @@ class _Postgres:
             },
             **_POOL,
         )
-        event.listen(self.engine, "connect", self._connected)
+        sa.event.listen(self.engine, "connect", self._connected)
 
     @staticmethod
     def _connected(connection: Any, _record: object) -> None:
@@ -198,13 +179,13 @@ class _Postgres:
                 cursor.execute("SET synchronous_commit = on")
         connection.commit()
 
-    def lock_schema(self, connection: Connection) -> None:
+    def lock_schema(self, connection: sa.Connection) -> None:
         """Take an advisory lock, which the transaction's end gives back."""
-        connection.execute(text("SELECT pg_advisory_xact_lock(:making)"), {"making": _MAKING})
+        connection.execute(sa.text("SELECT pg_advisory_xact_lock(:making)"), {"making": _MAKING})
 
     def holder(self) -> str:
         """The session that has been longest in a change of the ledger."""
-        query = text(
+        query = sa.text(
             "SELECT a.application_name, a.client_addr, a.pid FROM pg_stat_activity a "
             "JOIN pg_locks l ON l.pid = a.pid AND l.granted AND l.mode = 'RowShareLock' "
             "WHERE l.relation = to_regclass('jevexp_ledger') AND a.pid <> pg_backend_pid() "

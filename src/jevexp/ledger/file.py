@@ -141,12 +141,9 @@ class FileLedger(Ledger):
         super().close()
         self._stream.close()
 
-    def _first_cap_usd(self) -> float | None:
-        return self._state.first_cap_usd
-
     def _write_reservation(self, row: Row) -> None:
         with self._locked():
-            if self._state.first_cap_usd is None:
+            if self._first_cap_usd is None:
                 self._append(cap_row(self._own_cap, row["ts"]))
             check_fits(self._state.charged, row["reserved_usd"], self.cap_usd)
             self._append(row)
@@ -216,6 +213,7 @@ class FileLedger(Ledger):
         self._position += append(self._file, row, self.path)
         self._lines += 1
         self._state.add(row)
+        self._first_cap_usd = self._state.first_cap_usd
 
     def _read(self, line: bytes) -> None:
         """Take in one row that is in the file already."""
@@ -224,6 +222,7 @@ class FileLedger(Ledger):
             if line.strip():
                 row = loads(line)
                 self._state.add(row)
+                self._first_cap_usd = self._state.first_cap_usd
         except (ValueError, KeyError, TypeError, LedgerError) as error:
             place = f"{self.path}:{self._lines + 1}"
             raise LedgerError(f"{place}: not a ledger row: {error}") from error

@@ -5,6 +5,8 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,10 +60,8 @@ class LedgerFile:
             InputError: its locks cannot be trusted.
         """
         if self.shared:
-            try:
+            with _named("caps.ledger"):
                 check_locks(self.path, allow_network=self.on_network)
-            except LedgerError as error:
-                raise InputError(f"caps.ledger: {error}") from error
 
     def open(
         self, cap_usd: float, *, own_rows: Path | None = None, read_only: bool = False
@@ -71,16 +71,11 @@ class LedgerFile:
         Raises:
             InputError: it cannot be used.
         """
-        try:
-            if read_only:
-                return FileLedger(self.path, cap_usd, read_only=True)
-            make_folders(self.path.parent)
-            self.check()
-            return FileLedger(self.path, cap_usd, own_rows=own_rows)
-        except LedgerError as error:
-            raise InputError(f"caps.ledger: {error}") from error
-        except OSError as error:
-            raise InputError(f"caps.ledger: {self.path}: {error.strerror}") from error
+        with _named("caps.ledger", self.path):
+            if not read_only:
+                make_folders(self.path.parent)
+                self.check()
+            return FileLedger(self.path, cap_usd, own_rows=own_rows, read_only=read_only)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +107,8 @@ class LedgerDatabase:
         """
         self._password()
         if path := sqlite_path(self.url):
-            try:
+            with _named("caps.ledger_url"):
                 check_locks(path, allow_network=False)
-            except LedgerError as error:
-                raise InputError(f"caps.ledger_url: {error}") from error
 
     def open(
         self, cap_usd: float, *, own_rows: Path | None = None, read_only: bool = False
@@ -126,7 +119,7 @@ class LedgerDatabase:
             InputError: it cannot be used.
         """
         self.check()
-        try:
+        with _named("caps.ledger_url"):
             from sqlalchemy.engine import make_url
 
             from jevexp.ledger.database import DatabaseLedger
@@ -139,14 +132,6 @@ class LedgerDatabase:
             elif path := sqlite_path(self.url):
                 prepare_database(path, read_only=read_only)
             return DatabaseLedger(url, cap_usd, own_rows=own_rows, read_only=read_only)
-        except ImportError as error:
-            raise InputError(
-                f"caps.ledger_url: {error.name} is not installed; pip install 'jevexp[postgres]'"
-            ) from error
-        except LedgerError as error:
-            raise InputError(f"caps.ledger_url: {error}") from error
-        except OSError as error:
-            raise InputError(f"caps.ledger_url: {error.filename}: {error.strerror}") from error
 
     def _password(self) -> str | None:
         if self.password_env is None:
@@ -159,6 +144,21 @@ class LedgerDatabase:
 
 
 LedgerLocation = LedgerFile | LedgerDatabase
+
+
+@contextmanager
+def _named(setting: str, place: Path | None = None) -> Iterator[None]:
+    """Raise errors of a ledger as errors of the setting that names it."""
+    try:
+        yield
+    except ImportError as error:
+        raise InputError(
+            f"{setting}: {error.name} is not installed; pip install 'jevexp[postgres]'"
+        ) from error
+    except LedgerError as error:
+        raise InputError(f"{setting}: {error}") from error
+    except OSError as error:
+        raise InputError(f"{setting}: {place or error.filename}: {error.strerror}") from error
 
 
 def sqlite_path(url: str) -> Path | None:

@@ -32,33 +32,21 @@ class Overcharged(LedgerError):
     """A charge above its reservation. It was written; the run has to halt."""
 
 
+# What the amount of a row is called, by the row's event.
+AMOUNT_FIELD = {"cap": "cap_usd", "reserve": "reserved_usd", "settle": "charged_usd"}
+
+
 def cap_row(cap_usd: float, ts: float) -> Row:
-    """The cap; `ts` is in seconds since the epoch, as in every row."""
+    """The cap in US dollars; `ts` is in seconds since the epoch, as in every row."""
     return {"event": "cap", "cap_usd": cap_usd, "ts": ts}
 
 
-def reserve_row(
-    reservation_id: str, reserved_usd: float, ts: float, meta: Mapping[str, Any]
+def reservation_row(
+    event: str, reservation_id: str, usd: float, ts: float, meta: Mapping[str, Any]
 ) -> Row:
-    """An amount that is set aside."""
-    return {
-        "event": "reserve",
-        "reservation_id": reservation_id,
-        "reserved_usd": reserved_usd,
-        "ts": ts,
-        "meta": dict(meta),
-    }
-
-
-def settle_row(reservation_id: str, charged_usd: float, ts: float, meta: Mapping[str, Any]) -> Row:
-    """What a reservation came to."""
-    return {
-        "event": "settle",
-        "reservation_id": reservation_id,
-        "charged_usd": charged_usd,
-        "ts": ts,
-        "meta": dict(meta),
-    }
+    """An amount that is set aside ("reserve"), or what a reservation came to ("settle")."""
+    row = {"event": event, "reservation_id": reservation_id, AMOUNT_FIELD[event]: usd, "ts": ts}
+    return row | {"meta": dict(meta)}
 
 
 class LedgerState:

@@ -8,7 +8,7 @@ from jevexp.backends.protocol import Backend, check_concurrency, make_backend
 from jevexp.core.task import Task
 from jevexp.datasets import LoadedDataset, load_dataset
 from jevexp.harness.harness import Harness, make_harness
-from jevexp.ledger import LedgerFile, LedgerLocation, ledger_database
+from jevexp.ledger.location import LedgerFile, LedgerLocation, ledger_database
 from jevexp.settings import Caps, Settings
 from jevexp.store.directory import LEDGER
 from jevexp.store.records import Adoption

@@ -12,7 +12,8 @@ from jevexp.errors import InputError
 from jevexp.harness.scoring import Score, said_null_before, score
 from jevexp.harness.upstream import RESULTS as UPSTREAM_RESULTS
 from jevexp.harness.upstream import read_record
-from jevexp.ledger import FileLedger, LedgerError
+from jevexp.ledger.file import FileLedger
+from jevexp.ledger.state import LedgerError
 from jevexp.run.planning import Plan
 from jevexp.store import Manifest, RunDirectory, RunStatus
 from jevexp.store.checksums import CHECKSUMS, document_sha256

@@ -21,7 +21,9 @@ from jevexp.harness.interrupts import Interrupted, Interrupts
 from jevexp.harness.runner import RunContext, RunOutcome, Tariff
 from jevexp.harness.stops import ExpectedModel
 from jevexp.identity import fingerprint, observe, reconcile
-from jevexp.ledger import Ledger, LedgerError, LedgerFile
+from jevexp.ledger.base import Ledger
+from jevexp.ledger.location import LedgerFile
+from jevexp.ledger.state import LedgerError
 from jevexp.run.journal import Ending, Journal
 from jevexp.run.planning import Launch, Plan
 from jevexp.settings import Settings

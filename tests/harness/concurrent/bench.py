@@ -14,7 +14,7 @@ from jevexp.harness.concurrent import ConcurrentRunner
 from jevexp.harness.interrupts import Interrupts
 from jevexp.harness.runner import RunContext, RunOutcome, Tariff
 from jevexp.harness.stops import ExpectedModel
-from jevexp.ledger import FileLedger
+from jevexp.ledger.file import FileLedger
 from jevexp.store import RunDirectory
 from tests.support.tasks import answer, task
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jevexp.core.decision import Decision
 from jevexp.core.record import Record
 from jevexp.harness.runner import RunContext, Runner, Tariff
-from jevexp.ledger import FileLedger
+from jevexp.ledger.file import FileLedger
 from jevexp.store import RunDirectory
 from tests.harness.concurrent.bench import LONG, YES, Bench, Gates, Provider, many
 from tests.support.tasks import answer, failure

@@ -12,7 +12,7 @@ from jevexp.core.record import Record
 from jevexp.harness.runner import RunContext, RunOutcome, Tariff
 from jevexp.harness.upstream import Upstream
 from jevexp.harness.upstream_package import Package
-from jevexp.ledger import FileLedger
+from jevexp.ledger.file import FileLedger
 from jevexp.store import RunDirectory
 from tests.harness.test_conformance import TASKS, FakeClock, Scripted
 

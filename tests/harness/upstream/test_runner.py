@@ -15,7 +15,7 @@ from jevexp.harness.runner import RunContext, RunOutcome, Tariff
 from jevexp.harness.stops import ExpectedModel, StopReason
 from jevexp.harness.upstream import Adapter, PreparingAdapter, UpstreamRunner
 from jevexp.harness.upstream_package import Location, Package
-from jevexp.ledger import FileLedger
+from jevexp.ledger.file import FileLedger
 from jevexp.store import RunDirectory
 from tests.harness.test_conformance import REASONS, SCENARIOS, approx
 from tests.harness.upstream.scenarios import Played

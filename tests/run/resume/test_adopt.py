@@ -199,7 +199,7 @@ def test_an_answer_without_a_record_is_taken_over(desk: Desk, step: str, settled
 
     using = settings("pricing.input_per_m=0", "pricing.output_per_m=0")
     with desk.patch.context() as patch:
-        from jevexp.ledger import FileLedger
+        from jevexp.ledger.file import FileLedger
 
         patch.setattr(FileLedger if step == "settle" else RunDirectory, step, killed)
         first = desk.run(right, using=using)

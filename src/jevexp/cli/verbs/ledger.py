@@ -19,15 +19,9 @@ from rich.text import Text
 from jevexp.cli.console import make_console, print_json
 from jevexp.core.json import dumps
 from jevexp.errors import InputError
-from jevexp.ledger import (
-    Ledger,
-    LedgerError,
-    LedgerFile,
-    LedgerLocation,
-    OpenReservation,
-    Statement,
-    ledger_database,
-)
+from jevexp.ledger.base import Ledger, OpenReservation, Statement
+from jevexp.ledger.location import LedgerFile, LedgerLocation, ledger_database
+from jevexp.ledger.state import LedgerError
 from jevexp.settings import EnvironmentVariable, FrozenSettings, check_ledger_url
 from jevexp.store.directory import LEDGER, MANIFEST, RunDirectory
 from jevexp.untrusted.addresses import check_database_address, redacted
