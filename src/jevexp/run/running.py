@@ -13,8 +13,7 @@ from typing import Any, Protocol, TextIO
 
 from jevexp.backends.protocol import check_concurrency
 from jevexp.core.identity import Fingerprint, IdentityReport
-from jevexp.core.record import Record
-from jevexp.core.record import Summary
+from jevexp.core.record import Record, Summary
 from jevexp.core.task import Task
 from jevexp.errors import InputError
 from jevexp.harness.interrupts import Interrupted, Interrupts

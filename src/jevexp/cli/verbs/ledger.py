@@ -272,9 +272,7 @@ def _as_json(statement: Statement) -> dict[str, Any]:
 
 def _reservation_as_json(reservation: OpenReservation, now: float) -> dict[str, Any]:
     fields = asdict(reservation)
-    owner = fields.pop("owner")
-    known = {name: owner[name] for name in ("run", "host", "pid")} if owner else {}
-    alive = reservation.owner.alive if reservation.owner else None
-    nobody = {"run": None, "host": None, "pid": None}
-    age_s = None if reservation.ts is None else now - reservation.ts
-    return fields | {"age_s": age_s} | nobody | known | {"alive": alive}
+    del fields["owner"]
+    fields["age_s"] = None if reservation.ts is None else now - reservation.ts
+    names = ("run", "host", "pid", "alive")
+    return fields | {name: getattr(reservation.owner, name, None) for name in names}
