@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from tests.analysis.simulated import BRIER_NOISE, Setting, Simulation, monte_carlo_error, share
 
-from jevexp.analysis.statistics.verdicts import (
+from jevexp.analysis.verdicts import (
     Verdict,
     required_tasks,
     smallest_effect,

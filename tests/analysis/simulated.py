@@ -16,8 +16,8 @@ from jevexp.analysis.estimates import (
     mean_difference,
     share_difference,
 )
-from jevexp.analysis.statistics.resampling import Resampling
-from jevexp.analysis.statistics.verdicts import Verdict, holm
+from jevexp.analysis.intervals import Resampling
+from jevexp.analysis.verdicts import Verdict, holm
 
 BRIER_NOISE = 0.2
 TOLD_APART = frozenset({Verdict.BETTER, Verdict.WORSE})

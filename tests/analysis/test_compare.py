@@ -11,7 +11,7 @@ from jevexp.analysis.comparison import PairResult
 from jevexp.analysis.estimates import Difference, Options
 from jevexp.analysis.metrics import METRICS
 from jevexp.analysis.runs import FinishedRun, read_run
-from jevexp.analysis.statistics.verdicts import Verdict
+from jevexp.analysis.verdicts import Verdict
 from jevexp.store import RunDirectory
 from tests.analysis.made import counts, finished, grouped_tasks
 from tests.support.runs import make_run, noul_tasks

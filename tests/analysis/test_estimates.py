@@ -15,10 +15,9 @@ from jevexp.analysis.estimates import (
     share_difference,
     share_right,
 )
+from jevexp.analysis.intervals import Resampling, paired_difference, wilson
 from jevexp.analysis.runs import Answers
-from jevexp.analysis.statistics.intervals import paired_difference, wilson
-from jevexp.analysis.statistics.resampling import Resampling
-from jevexp.analysis.statistics.verdicts import required_tasks, smallest_effect
+from jevexp.analysis.verdicts import required_tasks, smallest_effect
 
 OPTIONS = Options(draws=400, margin=0.02)
 FEW = [4, 5, 7, 19, 20]

@@ -9,8 +9,8 @@ import pytest
 from jevexp.analysis.compare import compare
 from jevexp.analysis.estimates import Options, Sums, mean_columns, share_difference
 from jevexp.analysis.gate import GateResult, Limits, Outcome, Ruling, judge
+from jevexp.analysis.intervals import Resampling
 from jevexp.analysis.runs import FinishedRun, read_run
-from jevexp.analysis.statistics.resampling import Resampling
 from tests.analysis.made import counts, finished, sampled
 from tests.support.runs import make_run, noul_tasks
 

@@ -9,7 +9,7 @@ from jevexp.analysis.compare import compare
 from jevexp.analysis.comparison import Comparison
 from jevexp.analysis.estimates import Options
 from jevexp.analysis.gate import Limits, judge
-from jevexp.analysis.metrics import METRICS, MeanOfTasks, with_verdicts
+from jevexp.analysis.metrics import METRICS, Metric, with_verdicts
 from jevexp.analysis.report.page import ReportPaths, write_report
 from jevexp.analysis.runs import FinishedRun
 from jevexp.cli.main import main
@@ -28,7 +28,7 @@ def _missing_share(scored: Scored) -> float:
     return 1 - scored.probs[scored.gold]
 
 
-NEW = MeanOfTasks(
+NEW = Metric(
     name="missing_mean",
     title="Missing probability",
     heading="missing",

@@ -8,9 +8,9 @@ import pytest
 
 from jevexp.analysis.compare import compare, describe
 from jevexp.analysis.estimates import Options
+from jevexp.analysis.intervals import wilson
 from jevexp.analysis.metrics import ACCURACY
 from jevexp.analysis.runs import read_run
-from jevexp.analysis.statistics.intervals import wilson
 from jevexp.core.task import Task
 from jevexp.harness.summary import summarize as harness_summary
 from jevexp.store import RunDirectory

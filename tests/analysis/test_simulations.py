@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from jevexp.analysis.statistics.verdicts import Verdict, required_tasks
+from jevexp.analysis.verdicts import Verdict, required_tasks
 from tests.analysis.simulated import Setting, Simulation, monte_carlo_error, share
 
 DRAWS = 300

@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 from jevexp.analysis.comparison import (
     Comparison,
@@ -13,17 +12,23 @@ from jevexp.analysis.comparison import (
     MatrixCell,
     Mistake,
     PairResult,
-    RunStatistics,
 )
-from jevexp.analysis.conditions import latency_warnings, remarks
+from jevexp.analysis.conditions import (
+    differing_settings,
+    identity_fields,
+    labels,
+    latency_warnings,
+    remarks,
+)
 from jevexp.analysis.estimates import (
     Difference,
     Options,
     Sums,
-    columns_of,
     mean_columns,
     mean_difference,
+    side_by_side,
 )
+from jevexp.analysis.intervals import Interval, Resampling
 from jevexp.analysis.metrics import ACCURACY, LATENCY, METRICS, values_of_tasks
 from jevexp.analysis.run_statistics import RunSample
 from jevexp.analysis.runs import (
@@ -34,14 +39,9 @@ from jevexp.analysis.runs import (
     axis_of,
     check_comparable,
 )
-from jevexp.analysis.statistics.intervals import Interval
-from jevexp.analysis.statistics.resampling import Resampling
-from jevexp.analysis.statistics.verdicts import decide, holm
-from jevexp.analysis.who import differing_settings, identity_fields, labels
+from jevexp.analysis.verdicts import decide, holm
 
-if TYPE_CHECKING:
-    from numpy import bool_
-    from numpy.typing import NDArray
+Probs = dict[str, float] | None
 
 
 def compare(runs: Sequence[FinishedRun], options: Options) -> Comparison:
@@ -58,19 +58,18 @@ def compare(runs: Sequence[FinishedRun], options: Options) -> Comparison:
 
 
 def describe(run: FinishedRun, options: Options) -> Comparison:
-    """One run by itself, in the same form: no pairs, no tests, but its mistakes."""
-    return replace(_compared([run], options), mistakes=_mistakes(run))
+    """One run by itself, in the same form: no pairs, no tests, but its wrong answers.
 
-
-def _mistakes(run: FinishedRun) -> list[Mistake]:
-    """The wrong answers that have a distribution, the surest first."""
+    Those that have a distribution, the surest first.
+    """
     mistakes = [
         Mistake(task_id, answer.predicted, max(answer.probs.values()), answer.probs)
         for task_id, answer in run.records.items()
         if answer.correct is False and answer.probs
         if run.tasks is None or run.tasks[task_id].scorable
     ]
-    return sorted(mistakes, key=lambda mistake: (-mistake.confidence, mistake.task_id))
+    mistakes.sort(key=lambda mistake: (-mistake.confidence, mistake.task_id))
+    return replace(_compared([run], options), mistakes=mistakes)
 
 
 def _compared(runs: Sequence[FinishedRun], options: Options) -> Comparison:
@@ -79,12 +78,11 @@ def _compared(runs: Sequence[FinishedRun], options: Options) -> Comparison:
     sides = [Side(index, run, answers_of(run, axis, values)) for index, run in enumerate(runs)]
     samples = [RunSample(side.run, side.answers, axis) for side in sides]
     pairs = [Pair(sides[0], candidate, axis) for candidate in sides[1:]]
-    others = [Cell(first, second) for first, second in combinations(sides[1:], 2)]
+    others = list(combinations(sides[1:], 2))
     # All at once: with many tasks one pass over the draws takes most of the time.
     resampling = Resampling(axis.members, draws=options.draws, seed=options.seed)
-    columns = [sample.columns for sample in samples]
-    columns += [pair.columns for pair in pairs]
-    columns += [cell.columns for cell in others]
+    columns = [sample.columns for sample in samples] + [pair.columns for pair in pairs]
+    columns += [ACCURACY.pair_columns(first.answers, second.answers) for first, second in others]
     drawn = (Sums(sums, axis.members, options) for sums in resampling.sums(columns))
     statistics = [
         sample.statistics(next(drawn), label=label, settings=settings, identity_fields=fields)
@@ -93,34 +91,29 @@ def _compared(runs: Sequence[FinishedRun], options: Options) -> Comparison:
         )
     ]
     results = [pair.result(next(drawn), runs) for pair in pairs]
-    cells = [cell.result(next(drawn)) for cell in others]
-    return _judged(runs, options, statistics, results, cells)
-
-
-def _judged(
-    runs: Sequence[FinishedRun],
-    options: Options,
-    statistics: list[RunStatistics],
-    pairs: list[PairResult],
-    others: list[MatrixCell],
-) -> Comparison:
-    """Adjust every p value of the command together and say what follows."""
-    differences = [difference for pair in pairs for difference in pair.metrics]
-    differences += [cell.accuracy for cell in others if cell.accuracy]
+    cells = [
+        MatrixCell(
+            first.index,
+            second.index,
+            ACCURACY.difference(first.answers, second.answers, next(drawn)),
+        )
+        for first, second in others
+    ]
+    # Every p value of the command is adjusted together, in one order.
+    differences = [difference for result in results for difference in result.metrics]
+    differences += [cell.accuracy for cell in cells if cell.accuracy]
     p_values = [difference.p for difference in differences if difference.p is not None]
     adjusted = iter(holm(p_values))
 
     def judge(difference: Difference) -> Difference:
         return difference if difference.p is None else judged(difference, next(adjusted), options)
 
-    # In the order in which the p values were collected.
-    pairs = [replace(pair, metrics=list(map(judge, pair.metrics))) for pair in pairs]
-    others = [
-        replace(cell, accuracy=judge(cell.accuracy)) if cell.accuracy else cell for cell in others
-    ]
+    results = [replace(result, metrics=list(map(judge, result.metrics))) for result in results]
     against_first = [
-        MatrixCell(pair.baseline, pair.candidate, pair.difference(ACCURACY)) for pair in pairs
+        MatrixCell(result.baseline, result.candidate, result.difference(ACCURACY))
+        for result in results
     ]
+    cells = [replace(cell, accuracy=cell.accuracy and judge(cell.accuracy)) for cell in cells]
     dataset = runs[0].manifest.dataset
     return Comparison(
         options=options,
@@ -128,8 +121,8 @@ def _judged(
         dataset_hash=dataset.dataset_hash,
         tests=len(p_values),
         runs=statistics,
-        pairs=pairs,
-        matrix=against_first + others,
+        pairs=results,
+        matrix=against_first + cells,
     )
 
 
@@ -164,16 +157,14 @@ class Pair:
 
         self._baseline, self._candidate, self._axis = baseline, candidate, axis
         first, second = baseline.answers, candidate.answers
-        self._accuracy = second.correct - first.correct
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.log(second.timed) - np.log(first.timed)
         self._latency = np.where(np.isfinite(logs), logs, np.nan)
-        parts = {name: metric.pair_columns(first, second) for name, metric in METRICS.items()} | {
-            LATENCY.name: mean_columns(self._latency)
-        }
+        parts = {name: metric.pair_columns(first, second) for name, metric in METRICS.items()}
         # What has to be summed over the draws: shape (tasks, columns).
-        self.columns = np.hstack(list(parts.values()))
-        self._parts = columns_of(parts)
+        self.columns, self._places = side_by_side(
+            parts | {LATENCY.name: mean_columns(self._latency)}
+        )
 
     def result(self, sums: Sums, runs: Sequence[FinishedRun]) -> PairResult:
         """The result; its p values are not adjusted yet.
@@ -184,13 +175,14 @@ class Pair:
         """
         first, second = self._baseline.answers, self._candidate.answers
         both = first.attempted & second.attempted
-        parts = {
-            name: replace(sums, drawn=sums.drawn[:, part]) for name, part in self._parts.items()
-        }
         differences = [
-            metric.difference(first, second, parts[name]) for name, metric in METRICS.items()
+            metric.difference(first, second, sums.of(self._places[name]))
+            for name, metric in METRICS.items()
         ]
-        distances = self._distances(both)
+        distances = {}
+        for place in both.nonzero()[0].tolist():
+            task_id, before, after = self._probs(place)
+            distances[task_id] = total_variation(before, after) if before and after else None
         known = [distance for distance in distances.values() if distance is not None]
         requested = self._baseline.run.manifest.counts.requested
         return PairResult(
@@ -204,58 +196,32 @@ class Pair:
             distance_mean=math.fsum(known) / len(known) if known else None,
             distance_max=max(known, default=None),
             flips=self._flips(distances),
-            latency=_latency(
-                mean_difference(LATENCY.name, self._latency, parts[LATENCY.name]),
-                latency_warnings(runs, self._baseline.index, self._candidate.index),
-            ),
+            latency=self._ratio(sums.of(self._places[LATENCY.name]), runs),
         )
 
-    def _distances(self, both: "NDArray[bool_]") -> dict[str, float | None]:
-        distances: dict[str, float | None] = {}
-        for place in both.nonzero()[0]:
-            task_id = self._axis.ids[place]
-            first = self._baseline.run.records[task_id].probs
-            second = self._candidate.run.records[task_id].probs
-            distances[task_id] = total_variation(first, second) if first and second else None
-        return distances
-
-    def _flips(self, distances: dict[str, float | None]) -> list[Flip]:
+    def _flips(self, distances: Mapping[str, float | None]) -> list[Flip]:
         """What the candidate lost, then what it gained, the largest change of mind first."""
+        gained = self._candidate.answers.correct - self._baseline.answers.correct
         flips = []
-        for place in (abs(self._accuracy) == 1).nonzero()[0]:
-            task_id = self._axis.ids[place]
-            flips.append(
-                Flip(
-                    task_id,
-                    "baseline" if self._accuracy[place] < 0 else "candidate",
-                    self._baseline.run.records[task_id].probs,
-                    self._candidate.run.records[task_id].probs,
-                    distances[task_id],
-                )
-            )
+        for place in (abs(gained) == 1).nonzero()[0].tolist():
+            task_id, before, after = self._probs(place)
+            right = "baseline" if gained[place] < 0 else "candidate"
+            flips.append(Flip(task_id, right, before, after, distances[task_id]))
         return sorted(flips, key=lambda flip: (flip.right, -(flip.distance or 0.0), flip.task_id))
 
+    def _probs(self, place: int) -> tuple[str, Probs, Probs]:
+        task_id = self._axis.ids[place]
+        records, others = self._baseline.run.records, self._candidate.run.records
+        return task_id, records[task_id].probs, others[task_id].probs
 
-class Cell:
-    """The accuracy of two runs of which neither is the baseline."""
-
-    def __init__(self, first: Side, second: Side) -> None:
-        self._first, self._second = first, second
-        self.columns = ACCURACY.pair_columns(first.answers, second.answers)
-
-    def result(self, sums: Sums) -> MatrixCell:
-        """The cell; its p is not adjusted yet."""
-        difference = ACCURACY.difference(self._first.answers, self._second.answers, sums)
-        return MatrixCell(self._first.index, self._second.index, difference)
-
-
-def _latency(logs: Difference | None, warnings: list[str]) -> LatencyRatio | None:
-    if logs is None:
-        return None
-    interval, one_sided = (
-        ends and Interval(*map(math.exp, ends)) for ends in (logs.interval, logs.equivalence)
-    )
-    return LatencyRatio(math.exp(logs.delta), interval, one_sided, logs.n, warnings)
+    def _ratio(self, sums: Sums, runs: Sequence[FinishedRun]) -> LatencyRatio | None:
+        if (logs := mean_difference(LATENCY.name, self._latency, sums)) is None:
+            return None
+        interval, one_sided = (
+            ends and Interval(*map(math.exp, ends)) for ends in (logs.interval, logs.equivalence)
+        )
+        warnings = latency_warnings(runs, self._baseline.index, self._candidate.index)
+        return LatencyRatio(math.exp(logs.delta), interval, one_sided, logs.n, warnings)
 
 
 def total_variation(first: Mapping[str, float], second: Mapping[str, float]) -> float:

@@ -4,8 +4,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from jevexp.analysis.estimates import Difference, Estimate, Options
+from jevexp.analysis.intervals import Interval
 from jevexp.analysis.metrics import ACCURACY, Metric
-from jevexp.analysis.statistics.intervals import Interval
 
 
 @dataclass(frozen=True, slots=True)

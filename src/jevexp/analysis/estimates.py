@@ -1,19 +1,19 @@
 """Estimates of one run and differences of two, from answers and the bootstrap's sums."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
-from jevexp.analysis.runs import Answers
-from jevexp.analysis.statistics.intervals import (
+from jevexp.analysis.intervals import (
     Interval,
     clustered_mean,
     clustered_wilson,
     paired_difference,
+    percentile_interval,
 )
-from jevexp.analysis.statistics.resampling import percentile_interval
-from jevexp.analysis.statistics.verdicts import (
+from jevexp.analysis.runs import Answers
+from jevexp.analysis.verdicts import (
     Verdict,
     mcnemar_exact,
     required_tasks,
@@ -25,8 +25,6 @@ from jevexp.harness.summary import ECE_BINS
 if TYPE_CHECKING:
     from numpy import bool_, float64, intp
     from numpy.typing import NDArray
-
-POWER = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +87,10 @@ class Sums:
     members: "NDArray[intp]"
     options: Options
 
+    def of(self, columns: slice) -> Self:
+        """The sums of some of the columns."""
+        return replace(self, drawn=self.drawn[:, columns])
+
     @property
     def level(self) -> float:
         """The level of the intervals."""
@@ -97,6 +99,18 @@ class Sums:
     def clusters(self, used: "NDArray[bool_]") -> int:
         """How many clusters the used tasks are from."""
         return len(set(self.members[used].tolist()))
+
+
+def side_by_side(
+    parts: "Mapping[str, NDArray[float64]]",
+) -> "tuple[NDArray[float64], dict[str, slice]]":
+    """The columns of all parts, shape (tasks, columns), and where those of each part are."""
+    import numpy as np
+
+    places, start = {}, 0
+    for name, part in parts.items():
+        places[name] = slice(start, start := start + part.shape[1])
+    return np.hstack(list(parts.values())), places
 
 
 def mean_columns(values: "NDArray[float64]") -> "NDArray[float64]":
@@ -111,17 +125,8 @@ def ratio(drawn: "NDArray[float64]") -> "NDArray[float64]":
     """The mean of each draw of `mean_columns`, NaN where it has no value: shape (draws,)."""
     import numpy as np
 
-    counts = np.where(drawn[:, 1] > 0, drawn[:, 1], np.nan)
-    means: NDArray[float64] = drawn[:, 0] / counts
+    means: NDArray[float64] = drawn[:, 0] / np.where(drawn[:, 1] > 0, drawn[:, 1], np.nan)
     return means
-
-
-def columns_of(parts: "Mapping[str, NDArray[float64]]") -> dict[str, slice]:
-    """Where the columns of each part are, once all stand side by side."""
-    places, start = {}, 0
-    for name, part in parts.items():
-        places[name] = slice(start, start := start + part.shape[1])
-    return places
 
 
 def mean_difference(name: str, values: "NDArray[float64]", sums: Sums) -> Difference | None:
@@ -134,26 +139,19 @@ def mean_difference(name: str, values: "NDArray[float64]", sums: Sums) -> Differ
     """
     import numpy as np
 
-    options = sums.options
-    present = ~np.isnan(values)
+    options, present = sums.options, ~np.isnan(values)
     if not present.any():
         return None
     mean = clustered_mean(values[present], sums.members[present])
     means = ratio(sums.drawn)
-    difference = Difference(
-        name,
-        mean.mean,
-        mean.n,
-        mean.clusters,
-        percentile_interval(means, clusters=mean.clusters, level=1 - options.alpha),
-        percentile_interval(means, clusters=mean.clusters, level=1 - 2 * options.alpha),
-        p=mean.p,
+    interval, equivalence = (
+        percentile_interval(means, clusters=mean.clusters, level=1 - tails * options.alpha)
+        for tails in (1, 2)
     )
+    difference = Difference(name, mean.mean, mean.n, mean.clusters, interval, equivalence, p=mean.p)
     if not mean.standard_error:
         return difference
-    smallest = smallest_mean(
-        mean.standard_error, mean.clusters - 1, alpha=options.alpha, power=POWER
-    )
+    smallest = smallest_mean(mean.standard_error, mean.clusters - 1, alpha=options.alpha)
     sought = max(abs(mean.mean), options.margin)
     needed = math.ceil(mean.n * (smallest / sought) ** 2)
     return replace(difference, smallest_effect=smallest, tasks_needed=needed)
@@ -169,7 +167,7 @@ def share_difference(name: str, values: "NDArray[float64]", sums: Sums) -> Diffe
     """
     import numpy as np
 
-    options = sums.options
+    options, present = sums.options, ~np.isnan(values)
     difference = mean_difference(name, values, sums)
     if difference is None or difference.p is None:
         return difference
@@ -178,25 +176,19 @@ def share_difference(name: str, values: "NDArray[float64]", sums: Sums) -> Diffe
     share = clusters / n
     score = paired_difference(gained * share, lost * share, clusters, level=1 - 2 * options.alpha)
     bootstrap = difference.equivalence or score
-    present = ~np.isnan(values)
     mean = clustered_mean(values[present], sums.members[present])
     # Where nothing flips it cannot be estimated: then every cluster counts as one task.
-    effect = max(1.0, mean.design_effect or mean.n / mean.clusters)
+    effect = max(1.0, mean.design_effect or n / clusters)
     # One flip more than was seen: without any, nothing is known about how many there would be.
     discordance = (gained + lost + 1) / (n + 1)
     sought = min(max(abs(difference.delta), options.margin), discordance)
+    plan = {"design_effect": effect, "alpha": options.alpha}
     return replace(
         difference,
         equivalence=Interval(min(bootstrap.low, score.low), max(bootstrap.high, score.high)),
         p=max(difference.p, mcnemar_exact(gained, lost)),
-        smallest_effect=smallest_effect(
-            n, clusters, discordance, design_effect=effect, alpha=options.alpha, power=POWER
-        ),
-        tasks_needed=math.ceil(
-            required_tasks(
-                sought, discordance, design_effect=effect, alpha=options.alpha, power=POWER
-            )
-        ),
+        smallest_effect=smallest_effect(n, clusters, discordance, **plan),
+        tasks_needed=math.ceil(required_tasks(sought, discordance, **plan)),
         gained=gained,
         lost=lost,
     )
@@ -237,12 +229,22 @@ def gap_columns(*sides: Answers) -> "NDArray[float64]":
     return columns
 
 
-def resampled(
-    sides: Sequence[Answers],
-    sums: Sums,
-    value_of: "Callable[[NDArray[float64], NDArray[float64]], NDArray[float64]]",
+def calibration_error(
+    sides: Sequence[Answers], sums: Sums
 ) -> tuple[float, Interval | None, int, int] | None:
-    """What `value_of` the gaps and their count is, its interval, tasks and clusters."""
+    """Expected calibration error of one side, or of the second minus that of the first.
+
+    The mean over the tasks that all sides have of |sum of (confidence - correct) in a bin|, as the
+    harness's summary defines it: Guo et al. (2017), "On Calibration of Modern Neural Networks",
+    equation 3.
+
+    Args:
+        sides: one or two.
+        sums: of `gap_columns(*sides)`.
+
+    Returns:
+        The error, its interval, tasks and clusters; None for no task.
+    """
     import numpy as np
 
     columns = gap_columns(*sides)
@@ -251,19 +253,9 @@ def resampled(
         return None
     # The sample itself as one more row: one formula for the estimate and its draws.
     rows = np.vstack([columns.sum(axis=0), sums.drawn])
-    values = value_of(rows[:, :-1], np.where(rows[:, -1] > 0, rows[:, -1], np.nan))
+    counts = np.where(rows[:, -1] > 0, rows[:, -1], np.nan)
+    errors = np.abs(rows[:, :-1]).reshape(len(rows), len(sides), ECE_BINS).sum(axis=2).T / counts
+    values = errors[0] if len(sides) == 1 else errors[1] - errors[0]
     clusters = sums.clusters(used)
     interval = percentile_interval(values[1:], clusters=clusters, level=sums.level)
     return float(values[0]), interval, int(used.sum()), clusters
-
-
-def calibration_error(gaps: "NDArray[float64]", n: "NDArray[float64]") -> "NDArray[float64]":
-    """Expected calibration error of each row of bin sums: shapes (rows, 10), (rows,) to (rows,).
-
-    The mean over the `n` tasks of |sum of (confidence - correct) in a bin|, as the harness's
-    summary defines it: Guo et al. (2017), "On Calibration of Modern Neural Networks", equation 3.
-    """
-    import numpy as np
-
-    errors: NDArray[float64] = np.abs(gaps).sum(axis=1) / n
-    return errors

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from jevexp.analysis.comparison import Comparison, PairResult
-from jevexp.analysis.estimates import POWER, Difference
+from jevexp.analysis.estimates import Difference
+from jevexp.analysis.intervals import Interval
 from jevexp.analysis.metrics import METRICS, Metric
-from jevexp.analysis.statistics.intervals import Interval
-from jevexp.analysis.statistics.verdicts import FEWEST_FOR_EQUIVALENCE, tasks_for_margin
+from jevexp.analysis.verdicts import FEWEST_FOR_EQUIVALENCE, tasks_for_margin
 
 
 class Outcome(StrEnum):
@@ -177,7 +177,7 @@ class _Bounds:
         below = self.found < limit
         half = self.high - self.found if below else self.found - self.low
         alpha = alphas.high if below else alphas.low
-        return tasks_for_margin(n, self.found - limit, half, alpha=alpha, power=POWER)
+        return tasks_for_margin(n, self.found - limit, half, alpha=alpha)
 
 
 def _worsening(metric: Metric, difference: Difference) -> float:

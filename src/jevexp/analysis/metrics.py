@@ -18,15 +18,14 @@ from jevexp.analysis.estimates import (
     mean_columns,
     mean_difference,
     ratio,
-    resampled,
     share_difference,
     share_right,
 )
+from jevexp.analysis.intervals import percentile_interval
 from jevexp.analysis.runs import Answers
-from jevexp.analysis.statistics.resampling import percentile_interval
 from jevexp.core.record import GroupSummary
 from jevexp.core.task import Kind
-from jevexp.harness.summary import ECE_BINS, Scored, brier, ordinal_error
+from jevexp.harness.summary import Scored, brier, ordinal_error
 
 if TYPE_CHECKING:
     from numpy import float64
@@ -60,13 +59,14 @@ class Metric(Quantity):
     what those sums come to; all columns of a comparison are summed together.
 
     `heading` is its short name, of a column. `untested` says why no verdict is given on it; None
-    for a metric with a test, which gates may limit. `needs_tasks` says whether it takes the tasks,
-    and not the records alone.
+    for a metric with a test, which gates may limit. `of_task` is its value for a valid distribution
+    on a task with a truth, NaN for a task that does not count; None for a metric that takes the
+    records alone, and not the tasks.
     """
 
     heading: str
     untested: str | None = None
-    needs_tasks: bool = False
+    of_task: Callable[[Scored], float] | None = None
 
     @property
     def columns(self) -> Sequence[str]:
@@ -104,17 +104,6 @@ class Metric(Quantity):
     def difference(self, baseline: Answers, candidate: Answers, sums: Sums) -> Difference | None:
         """The candidate's minus the baseline's; None where no task has a value on both sides."""
         return mean_difference(self.name, self.values(candidate) - self.values(baseline), sums)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeanOfTasks(Metric):
-    """The mean of `of_task` over valid distributions on tasks with a truth.
-
-    `of_task` returns NaN for a task that does not count.
-    """
-
-    of_task: Callable[[Scored], float]
-    needs_tasks: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +145,7 @@ class CalibrationError(Metric):
 
     def estimate(self, answers: Answers, sums: Sums) -> Estimate | None:
         """The error with its bootstrap interval."""
-        numbers = resampled((answers,), sums, calibration_error)
+        numbers = calibration_error((answers,), sums)
         return numbers and Estimate(*numbers)
 
     def pair_columns(self, baseline: Answers, candidate: Answers) -> "NDArray[float64]":
@@ -165,21 +154,10 @@ class CalibrationError(Metric):
 
     def difference(self, baseline: Answers, candidate: Answers, sums: Sums) -> Difference | None:
         """The difference with a bootstrap interval and no test."""
-        numbers = resampled(
-            (baseline, candidate),
-            sums,
-            lambda gaps, n: (
-                calibration_error(gaps[:, ECE_BINS:], n) - calibration_error(gaps[:, :ECE_BINS], n)
-            ),
-        )
-        if numbers is None:
+        if (numbers := calibration_error((baseline, candidate), sums)) is None:
             return None
         delta, interval, n, clusters = numbers
         return Difference(self.name, delta, n, clusters, interval)
-
-
-def _levels_away(scored: Scored) -> float:
-    return ordinal_error(scored) if scored.kind is Kind.SCORE else math.nan
 
 
 # What runs are ranked by, and what every two runs are compared in.
@@ -205,7 +183,7 @@ METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
         ACCURACY,
-        MeanOfTasks(
+        Metric(
             name="brier_mean",
             title="Brier score",
             heading="Brier",
@@ -214,13 +192,13 @@ METRICS: dict[str, Metric] = {
             of_task=brier,
         ),
         CALIBRATION,
-        MeanOfTasks(
+        Metric(
             name="ordinal_mae",
             title="Level error (MAE)",
             heading="MAE",
             unit="levels away from the right one",
             higher_is_better=False,
-            of_task=_levels_away,
+            of_task=lambda task: ordinal_error(task) if task.kind is Kind.SCORE else math.nan,
         ),
     )
 }
@@ -244,6 +222,4 @@ def with_verdicts() -> list[Metric]:
 
 def values_of_tasks() -> dict[str, Callable[[Scored], float]]:
     """By metric, the value that each task has."""
-    return {
-        name: metric.of_task for name, metric in METRICS.items() if isinstance(metric, MeanOfTasks)
-    }
+    return {name: metric.of_task for name, metric in METRICS.items() if metric.of_task}

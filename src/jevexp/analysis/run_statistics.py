@@ -1,7 +1,6 @@
 """One run by itself: what it scored, how sure that is, and how long it took."""
 
 import math
-from dataclasses import replace
 
 from jevexp.analysis.comparison import (
     Bin,
@@ -11,16 +10,11 @@ from jevexp.analysis.comparison import (
     Paraphrases,
     RunStatistics,
 )
-from jevexp.analysis.estimates import Estimate, Sums, bin_of, columns_of, share_right
+from jevexp.analysis.conditions import known, text_of
+from jevexp.analysis.estimates import Estimate, Sums, bin_of, share_right, side_by_side
+from jevexp.analysis.intervals import clustered_wilson, median_interval, wilson
 from jevexp.analysis.metrics import METRICS, Metric
 from jevexp.analysis.runs import Answers, Axis, FinishedRun
-from jevexp.analysis.statistics.intervals import (
-    Interval,
-    clustered_wilson,
-    median_interval,
-    wilson,
-)
-from jevexp.analysis.who import known, text_of
 from jevexp.harness.summary import ECE_BINS
 
 
@@ -32,10 +26,10 @@ class RunSample:
 
         self._run, self._answers, self._axis = run, answers, axis
         self._judged = ~np.isnan(answers.correct)
-        parts = {name: metric.run_columns(answers) for name, metric in METRICS.items()}
         # What has to be summed over the draws: shape (tasks, columns).
-        self.columns = np.hstack(list(parts.values()))
-        self._parts = columns_of(parts)
+        self.columns, self._places = side_by_side(
+            {name: metric.run_columns(answers) for name, metric in METRICS.items()}
+        )
 
     def statistics(
         self,
@@ -58,6 +52,7 @@ class RunSample:
         costs = [record.cost_usd for record in records if record.cost_usd is not None]
         cost = math.fsum(costs) if costs and len(costs) == len(records) else None
         requested = manifest.counts.requested
+        scored, correct = int(self._judged.sum()), int((answers.correct == 1).sum())
         size = known(manifest, "weights.bytes") or known(manifest, "tensor_bytes")
         return RunStatistics(
             path=str(run.path),
@@ -79,11 +74,11 @@ class RunSample:
             attempted=len(records),
             answered=sum(record.ok for record in records),
             valid=sum(record.valid for record in records),
-            scored=int(self._judged.sum()),
-            correct=int((answers.correct == 1).sum()),
+            scored=scored,
+            correct=correct,
             coverage=len(records) / requested if requested else 0.0,
             estimates={name: self._estimate(metric, sums) for name, metric in METRICS.items()},
-            accuracy_independent=self._accuracy_independent(sums.level),
+            accuracy_independent=wilson(correct, scored, level=sums.level) if scored else None,
             bins=self._bins(sums),
             families=self._families(sums),
             latency=self._latency(sums),
@@ -97,9 +92,8 @@ class RunSample:
         )
 
     def _estimate(self, metric: Metric, sums: Sums) -> Estimate | None:
-        part = replace(sums, drawn=sums.drawn[:, self._parts[metric.name]])
-        estimate = metric.estimate(self._answers, part)
-        if estimate is None and metric.needs_tasks and self._run.summary:
+        estimate = metric.estimate(self._answers, sums.of(self._places[metric.name]))
+        if estimate is None and metric.of_task and self._run.summary:
             # What the run's own summary says, where the tasks are not here to resample it.
             value = metric.of_summary(self._run.summary)
             n = self._run.summary.calibration_n
@@ -119,13 +113,12 @@ class RunSample:
         bins = []
         for index in range(ECE_BINS):
             here = places == index
-            n = int(here.sum())
             mean = accuracy = interval = None
-            if n:
+            if here.any():
                 mean, accuracy = float(confidence[here].mean()), float(correct[here].mean())
                 interval = clustered_wilson(correct[here], members[here], level=sums.level)
             edges = (index / ECE_BINS, (index + 1) / ECE_BINS)
-            bins.append(Bin(*edges, n, mean, accuracy, interval))
+            bins.append(Bin(*edges, int(here.sum()), mean, accuracy, interval))
         return bins
 
     def _families(self, sums: Sums) -> list[Family]:
@@ -145,26 +138,17 @@ class RunSample:
     def _latency(self, sums: Sums) -> LatencySummary | None:
         import numpy as np
 
-        ranked = np.sort(self._answers.latency[self._answers.attempted])
+        attempted = self._answers.attempted
+        ranked = np.sort(self._answers.latency[attempted])
         if not len(ranked):
             return None
         quantiles = np.quantile(ranked, np.linspace(0, 1, 101)).tolist()
-        median = Estimate(
-            quantiles[50],
-            median_interval(ranked, level=sums.level),
-            len(ranked),
-            sums.clusters(self._answers.attempted),
-        )
+        interval = median_interval(ranked, level=sums.level)
+        median = Estimate(quantiles[50], interval, len(ranked), sums.clusters(attempted))
         return LatencySummary(len(ranked), median, quantiles[95], float(ranked.mean()), quantiles)
 
-    def _accuracy_independent(self, level: float) -> Interval | None:
-        n = int(self._judged.sum())
-        correct = int((self._answers.correct == 1).sum())
-        return wilson(correct, n, level=level) if n else None
-
     def _paraphrases(self, level: float) -> Paraphrases | None:
-        summary = self._run.summary
-        pairs = summary.paraphrase_consistency if summary else None
+        pairs = self._run.summary.paraphrase_consistency if self._run.summary else None
         if not pairs or not pairs.pairs:
             return None
         both, agree = pairs.both_valid, pairs.agree

@@ -2,19 +2,18 @@
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from jevexp.analysis.comparison import Comparison
-from jevexp.analysis.estimates import Difference, Estimate
 from jevexp.analysis.metrics import ACCURACY, METRICS
-from jevexp.analysis.statistics.intervals import Interval
 from jevexp.core.json import dumps
 from jevexp.errors import InputError
 from jevexp.untrusted.writing import Folder
 
 Cell = str | int | float | None
+Rows = Iterator[Sequence[Cell]]
 
 # What a spreadsheet takes for a formula.
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r")
@@ -28,23 +27,21 @@ class Table(NamedTuple):
     rows: Callable[[Comparison], Iterable[Sequence[Cell]]]
 
 
-_METRIC = ("metric", "delta", "low", "high", "equivalence_low", "equivalence_high", "n", "clusters",
+# The fields of an estimate; see `cells`.
+ESTIMATE = ("value", "low", "high", "n", "clusters")
+_METRIC = ("delta", "low", "high", "equivalence_low", "equivalence_high", "n", "clusters",
            "p", "p_adjusted", "verdict", "smallest_effect", "tasks_needed", "gained",
            "lost")  # fmt: skip
-_PAIR = ("paired", "coverage", "distance_mean", "distance_max", "latency_ratio",
-         "latency_low", "latency_high", "latency_n", "latency_warnings", "remarks")  # fmt: skip
+_PAIR = ("paired", "coverage", "distance_mean", "distance_max")
 _RUN = ("label", "run", "path", "model", "alias", "backend", "quantization", "ftype",
         "weights_bytes", "status", "started", "harness", "readouts", "concurrency", "requested",
         "attempted", "answered", "valid", "scored", "correct", "coverage")  # fmt: skip
-_RUN_END = ("latency_n", "latency_median_s", "latency_low_s", "latency_high_s", "latency_p95_s",
-            "latency_mean_s", "paraphrase_pairs", "paraphrases_both_valid", "paraphrases_agree",
-            "agreement", "agreement_low", "agreement_high", "cost_usd",
-            "price_per_1000_decisions_usd", "cost_basis", "fingerprint", "identity")  # fmt: skip
-_BINS = ("label", "lo", "hi", "n", "mean_confidence", "accuracy", "low", "high")
-_IDENTITY = ("label", "field", "verdict", "value", "declared", "observed", "differs")
-_FLIP = ("baseline", "candidate", "task_id", "right", "distance", "baseline_probs",
-         "candidate_probs")  # fmt: skip
-_MISTAKE = ("task_id", "predicted", "confidence", "probs")
+_RUN_TIMES = ("latency_n", "latency_median_s", "latency_low_s", "latency_high_s", "latency_p95_s",
+              "latency_mean_s", "paraphrase_pairs", "paraphrases_both_valid", "paraphrases_agree",
+              "agreement", "agreement_low", "agreement_high")  # fmt: skip
+_RUN_END = ("cost_usd", "price_per_1000_decisions_usd", "cost_basis", "fingerprint", "identity")
+_BIN = ("lo", "hi", "n", "mean_confidence", "accuracy", "low", "high")
+_IDENTITY = ("verdict", "value", "declared", "observed")
 
 
 def write_tables(comparison: Comparison, folder: Path) -> None:
@@ -74,152 +71,127 @@ def write_table(
     file = io.StringIO(newline="")
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows([_cell(value) for value in row] for row in rows)
+    for row in rows:
+        writer.writerow(
+            f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULAS) else cell
+            for cell in row
+        )
     folder.replace(name, file.getvalue().encode())
 
 
-def _cell(value: Cell) -> Cell:
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULAS) else value
+def cells(record: object, columns: Sequence[str]) -> list[Cell]:
+    """The fields of a record by their names, a list as one text; for no record all are unknown.
+
+    `low` and `high` are the ends of its `interval`, `NAME_low` and `NAME_high` those of its `NAME`.
+    """
+    return [None if record is None else _cell(record, column) for column in columns]
 
 
-def _runs(comparison: Comparison) -> Iterator[Sequence[Cell]]:
+def _cell(record: object, column: str) -> Cell:
+    name, _, end = column.rpartition("_")
+    if end in ("low", "high"):
+        return getattr(getattr(record, name or "interval"), end, None)
+    value = getattr(record, column)
+    return ", ".join(value) if isinstance(value, list) else value
+
+
+def tables() -> list[Table]:
+    """The tables of a comparison."""
+    estimates = [column for metric in METRICS.values() for column in metric.columns]
+    latency = ("latency_ratio", "latency_low", "latency_high", "latency_n", "latency_warnings")
+    return [
+        Table("runs.csv", (*_RUN, *estimates, *_RUN_TIMES, *_RUN_END), _runs),
+        Table(
+            "pairs.csv",
+            ("baseline", "candidate", "metric", *_METRIC, *_PAIR, *latency, "remarks"),
+            _pairs,
+        ),
+        Table("matrix.csv", ("first", "second", "metric", *_METRIC), _matrix),
+        Table("families.csv", ("label", "family", "correct", *ACCURACY.columns), _families),
+        Table("bins.csv", ("label", *_BIN), _bins),
+        Table("identity.csv", ("label", "field", *_IDENTITY, "differs"), _identity),
+        FLIP_TABLE,
+    ]
+
+
+def _runs(comparison: Comparison) -> Rows:
     for run in comparison.runs:
-        fields: list[Cell] = [
-            ", ".join(value) if isinstance(value := getattr(run, name), list) else value
-            for name in _RUN
-        ]
-        for name in METRICS:
-            fields += _estimate(run.estimates[name])
         latency, pairs = run.latency, run.paraphrases
-        agreement = pairs.agreement if pairs else None
         yield [
-            *fields,
-            latency.n if latency else None,
-            latency.median.value if latency else None,
-            *_ends(latency.median.interval if latency else None),
-            latency.p95 if latency else None,
-            latency.mean if latency else None,
-            *((pairs.pairs, pairs.both_valid, pairs.agree) if pairs else (None, None, None)),
-            agreement.value if agreement else None,
-            *_ends(agreement.interval if agreement else None),
-            run.cost_usd,
-            run.price_per_1000_decisions_usd,
-            ", ".join(run.cost_basis),
-            run.fingerprint,
-            run.identity,
+            *cells(run, _RUN),
+            *(cell for name in METRICS for cell in cells(run.estimates[name], ESTIMATE)),
+            *cells(latency, ["n"]),
+            *cells(latency and latency.median, ESTIMATE[:3]),
+            *cells(latency, ["p95", "mean"]),
+            *cells(pairs, ["pairs", "both_valid", "agree"]),
+            *cells(pairs and pairs.agreement, ESTIMATE[:3]),
+            *cells(run, _RUN_END),
         ]
 
 
-def _pairs(comparison: Comparison) -> Iterator[Sequence[Cell]]:
+def _pairs(comparison: Comparison) -> Rows:
     labels = [run.label for run in comparison.runs]
     for pair in comparison.pairs:
+        names = (labels[pair.baseline], labels[pair.candidate])
         latency = pair.latency
-        common: list[Cell] = [
-            pair.paired,
-            pair.coverage,
-            pair.distance_mean,
-            pair.distance_max,
-            latency.ratio if latency else None,
-            *_ends(latency.interval if latency else None),
-            latency.n if latency else None,
+        common = (
+            *cells(pair, _PAIR),
+            *cells(latency, ["ratio", "low", "high", "n"]),
             "; ".join(latency.warnings) if latency else None,
             "; ".join(pair.remarks),
-        ]
+        )
         for difference in pair.metrics:
-            names = [labels[pair.baseline], labels[pair.candidate]]
-            yield [*names, *_difference(difference), *common]
+            yield [*names, difference.name, *cells(difference, _METRIC), *common]
 
 
-def _matrix(comparison: Comparison) -> Iterator[Sequence[Cell]]:
+def _matrix(comparison: Comparison) -> Rows:
     labels = [run.label for run in comparison.runs]
     for cell in comparison.matrix:
-        if cell.accuracy is not None:
-            yield [labels[cell.first], labels[cell.second], *_difference(cell.accuracy)]
+        if (accuracy := cell.accuracy) is not None:
+            names = (labels[cell.first], labels[cell.second])
+            yield [*names, accuracy.name, *cells(accuracy, _METRIC)]
 
 
-def _families(comparison: Comparison) -> Iterator[Sequence[Cell]]:
+def _families(comparison: Comparison) -> Rows:
     for run in comparison.runs:
         for family in run.families:
-            yield [run.label, family.name, family.correct, *_estimate(family.accuracy)]
+            yield [run.label, family.name, family.correct, *cells(family.accuracy, ESTIMATE)]
 
 
-def _bins(comparison: Comparison) -> Iterator[Sequence[Cell]]:
+def _bins(comparison: Comparison) -> Rows:
     for run in comparison.runs:
         for bin_ in run.bins:
-            means = (bin_.mean_confidence, bin_.accuracy)
-            yield [run.label, bin_.lo, bin_.hi, bin_.n, *means, *_ends(bin_.interval)]
+            yield [run.label, *cells(bin_, _BIN)]
 
 
-def _identity(comparison: Comparison) -> Iterator[Sequence[Cell]]:
+def _identity(comparison: Comparison) -> Rows:
     for run in comparison.runs:
         for field in run.identity_fields:
-            yield [
-                run.label,
-                field.name,
-                field.verdict,
-                field.value,
-                field.declared,
-                field.observed,
-                "yes" if field.differs else "no",
-            ]
+            differs = "yes" if field.differs else "no"
+            yield [run.label, field.name, *cells(field, _IDENTITY), differs]
 
 
-def _flips(comparison: Comparison) -> Iterator[Sequence[Cell]]:
+def _flips(comparison: Comparison) -> Rows:
     """A row a flip of every pair, distributions as JSON, in the order of the comparison."""
     labels = [run.label for run in comparison.runs]
     for pair in comparison.pairs:
         names = (labels[pair.baseline], labels[pair.candidate])
         for flip in pair.flips:
-            probs = (_json(flip.baseline), _json(flip.candidate))
+            sides = (flip.baseline, flip.candidate)
+            probs = [None if side is None else dumps(side) for side in sides]
             yield (*names, flip.task_id, flip.right, flip.distance, *probs)
 
 
-def _mistakes(comparison: Comparison) -> Iterator[Sequence[Cell]]:
+def _mistakes(comparison: Comparison) -> Rows:
     """A row a mistake, the distribution as JSON, the surest first."""
     for mistake in comparison.mistakes:
         yield (mistake.task_id, mistake.predicted, mistake.confidence, dumps(mistake.probs))
 
 
-def _difference(difference: Difference) -> list[Cell]:
-    fields = ("n", "clusters", "p", "p_adjusted", "verdict", "smallest_effect", "tasks_needed",
-              "gained", "lost")  # fmt: skip
-    ends = (*_ends(difference.interval), *_ends(difference.equivalence))
-    values = (getattr(difference, field) for field in fields)
-    return [difference.name, difference.delta, *ends, *values]
-
-
-def _json(probs: Mapping[str, float] | None) -> str | None:
-    return None if probs is None else dumps(probs)
-
-
-def _estimate(estimate: Estimate | None) -> list[Cell]:
-    if estimate is None:
-        return [None] * 5
-    return [estimate.value, *_ends(estimate.interval), estimate.n, estimate.clusters]
-
-
-def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
-    return (interval.low, interval.high) if interval else (None, None)
-
-
-def _columns_of_runs() -> Sequence[str]:
-    estimates = (column for metric in METRICS.values() for column in metric.columns)
-    return (*_RUN, *estimates, *_RUN_END)
-
-
-def tables() -> list[Table]:
-    """The tables of a comparison."""
-    return [
-        Table("runs.csv", _columns_of_runs(), _runs),
-        Table("pairs.csv", ("baseline", "candidate", *_METRIC, *_PAIR), _pairs),
-        Table("matrix.csv", ("first", "second", *_METRIC), _matrix),
-        Table("families.csv", ("label", "family", "correct", *ACCURACY.columns), _families),
-        Table("bins.csv", _BINS, _bins),
-        Table("identity.csv", _IDENTITY, _identity),
-        FLIP_TABLE,
-    ]
-
-
 # All flips or mistakes; a page shows the first ones.
-FLIP_TABLE = Table("flips.csv", _FLIP, _flips)
-MISTAKE_TABLE = Table("mistakes.csv", _MISTAKE, _mistakes)
+FLIP_TABLE = Table(
+    "flips.csv",
+    ("baseline", "candidate", "task_id", "right", "distance", "baseline_probs", "candidate_probs"),
+    _flips,
+)
+MISTAKE_TABLE = Table("mistakes.csv", ("task_id", "predicted", "confidence", "probs"), _mistakes)

@@ -14,10 +14,10 @@ from jevexp.analysis.comparison import (
     PairResult,
     RunStatistics,
 )
-from jevexp.analysis.estimates import POWER, Difference, Estimate, Options
+from jevexp.analysis.estimates import Difference, Estimate, Options
+from jevexp.analysis.intervals import Interval
 from jevexp.analysis.metrics import ACCURACY, METRICS
-from jevexp.analysis.statistics.intervals import Interval
-from jevexp.analysis.statistics.verdicts import Verdict
+from jevexp.analysis.verdicts import POWER, Verdict
 from jevexp.cli.tables import number
 
 # More pairs, one below the other, are read by nobody.

@@ -8,7 +8,7 @@ import pytest
 from matplotlib.axes import Axes
 
 from jevexp.analysis.plots import NAMES, plots
-from jevexp.analysis.plots.drawing import Panel, Plot
+from jevexp.analysis.plots.drawing import Margins, Panel, Plot
 from jevexp.analysis.report.page import write_plot
 from jevexp.analysis.tables import Cell, write_table
 from jevexp.untrusted.writing import Folder
@@ -20,7 +20,7 @@ def titled(title: str) -> Plot:
         axes.plot([0, 1], [0, 1])
         axes.set_title(title)
 
-    return Plot("one", "One", ("a",), [(1,)], [Panel("one", title, "a line", 200, draw)])
+    return Plot("one", "One", ("a",), [(1,)], [Panel("one", title, "a line", 200, draw, Margins())])
 
 
 def test_the_same_plot_gives_the_same_bytes(two_runs: Compared, tmp_path: Path) -> None:

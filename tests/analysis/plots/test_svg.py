@@ -8,8 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from jevexp.analysis.plots import plots
-from jevexp.analysis.plots.drawing import LEVELS, ROLES, fill, ink_on
-from jevexp.analysis.report.page import figures_of
+from jevexp.analysis.plots.drawing import LEVELS, ROLES, fill, ink_on, inline_svg
 from tests.analysis.made import Compared
 
 COLOR = re.compile(r"#[0-9a-f]{6}")
@@ -17,8 +16,11 @@ COLOR = re.compile(r"#[0-9a-f]{6}")
 
 @pytest.fixture(scope="module")
 def drawings(five_runs: Compared) -> list[ElementTree.Element]:
-    figures = figures_of(plots(five_runs.comparison))
-    return [ElementTree.fromstring(panel.svg) for one in figures.values() for panel in one.panels]
+    return [
+        ElementTree.fromstring(inline_svg(panel, f"{plot.name}-{number}-"))
+        for plot in plots(five_runs.comparison).values()
+        for number, panel in enumerate(plot.panels)
+    ]
 
 
 def every(drawings: list[ElementTree.Element]) -> Iterator[ElementTree.Element]:

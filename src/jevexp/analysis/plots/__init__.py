@@ -1,11 +1,10 @@
 """The plots of a comparison, each with the data that it shows."""
 
 from jevexp.analysis.comparison import Comparison
-from jevexp.analysis.plots.distributions import latency, reliability
 from jevexp.analysis.plots.drawing import Plot
 from jevexp.analysis.plots.heatmaps import families, pairwise
-from jevexp.analysis.plots.intervals import differences, leaderboard
-from jevexp.analysis.plots.tradeoff import tradeoff
+from jevexp.analysis.plots.intervals import differences, latency, leaderboard
+from jevexp.analysis.plots.scatter import reliability, tradeoff
 
 _ALL = (leaderboard, differences, pairwise, families, reliability, tradeoff, latency)
 NAMES = tuple(make.__name__ for make in _ALL)
@@ -13,5 +12,4 @@ NAMES = tuple(make.__name__ for make in _ALL)
 
 def plots(comparison: Comparison) -> dict[str, Plot]:
     """The plots by name; one without data is left out."""
-    made = (make(comparison) for make in _ALL)
-    return {plot.name: plot for plot in made if plot is not None and plot.panels}
+    return {plot.name: plot for make in _ALL if (plot := make(comparison)).panels}

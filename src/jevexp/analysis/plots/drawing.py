@@ -1,22 +1,26 @@
-"""What plots are made of: colours and settings, panels, lines with intervals, logarithmic axes.
+"""What plots are made of: colours, settings and panels; and their pictures, in files and on pages.
 
 A colour stands for a role. In files it is used as it is; on the page it becomes the style sheet's
 variable of that role, which follows the reader's colour scheme.
 """
 
+import io
 import math
+import re
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
+from xml.etree import ElementTree
 
 from jevexp.analysis.comparison import RunStatistics
-from jevexp.analysis.statistics.intervals import Interval
 from jevexp.analysis.tables import Cell
 from jevexp.untrusted.console import shortened, visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 INK = "#1a1d21"
 MUTED = "#5b636d"
@@ -27,11 +31,12 @@ PAPER = "#ffffff"
 # contrast of 4.5 on white: told apart by people who see no difference between red and green.
 BASELINE = "#5b6571"
 CANDIDATE = "#0067a8"
-BETTER = "#00735a"
-WORSE = "#b84300"
-EQUIVALENT = "#6a4fb3"
-INCONCLUSIVE = "#6b7280"
-
+VERDICTS = {
+    "better": "#00735a",
+    "worse": "#b84300",
+    "equivalent": "#6a4fb3",
+    "inconclusive": "#6b7280",
+}
 ROLES = {
     INK: "ink",
     MUTED: "muted",
@@ -40,17 +45,7 @@ ROLES = {
     PAPER: "paper",
     BASELINE: "baseline",
     CANDIDATE: "candidate",
-    BETTER: "better",
-    WORSE: "worse",
-    EQUIVALENT: "equivalent",
-    INCONCLUSIVE: "inconclusive",
-}
-VERDICTS = {
-    "better": BETTER,
-    "worse": WORSE,
-    "equivalent": EQUIVALENT,
-    "inconclusive": INCONCLUSIVE,
-}
+} | {color: verdict for verdict, color in VERDICTS.items()}
 
 # Heat maps are light for little and dark for much, the same in both colour schemes. One hue from
 # light to dark, so that people who see no difference between hues read it alike, also in print
@@ -63,51 +58,63 @@ _FILLS = (
 )  # fmt: skip
 _DARK_FROM = 6
 
-# Matplotlib's points are pixels where there are 72 dots an inch.
-DPI = 72
+# Matplotlib's points are pixels where there are 72 dots an inch; files have twice the pixels of a
+# screen, sharp in print.
+_DPI = 72
+_PNG_DPI = 144
 TEXT = 12
 SMALL = 11
+# Pixels that a letter of the small text takes.
+LETTER = 6.6
+# A phone's width without margins: a panel of this width fits everywhere.
+WIDTH = 328
+WIDE = 2 * WIDTH + 28
 
 _SETTINGS: dict[Any, Any] = {
+    "axes.axisbelow": True,
     "axes.edgecolor": RULE,
-    "axes.linewidth": 1,
+    "axes.grid": True,
     "axes.labelcolor": MUTED,
-    "axes.labelsize": SMALL,
+    "axes.linewidth": 1,
     "axes.spines.left": False,
     "axes.spines.right": False,
     "axes.spines.top": False,
+    "axes.unicode_minus": True,
     "font.family": ["DejaVu Sans"],
-    "font.size": TEXT,
-    "figure.dpi": DPI,
+    "font.size": SMALL,
+    "figure.dpi": _DPI,
+    "grid.color": RULE,
+    "grid.linewidth": 1,
+    "lines.solid_capstyle": "butt",
     "svg.fonttype": "none",
     # Ids in the file are hashes: the same plot, the same bytes.
     "svg.hashsalt": "jevexp",
     "text.color": INK,
     # A dollar in a name is no formula.
     "text.parse_math": False,
-    "axes.unicode_minus": True,
-    "xtick.color": RULE,
     "xtick.labelcolor": MUTED,
-    "xtick.labelsize": SMALL,
-    "ytick.color": RULE,
+    "xtick.major.pad": 6,
+    "xtick.major.size": 0,
     "ytick.labelcolor": MUTED,
-    "ytick.labelsize": SMALL,
+    "ytick.major.pad": 6,
+    "ytick.major.size": 0,
 }
 
-# A phone's width without margins: a panel of this width fits everywhere.
-WIDTH = 328
-WIDE = 2 * WIDTH + 28
-# More panels of one kind than this are no small multiples any more.
-MOST_PANELS = 12
-# With more runs than this a name stands beside its line and not above it.
-_ROOMY = 10
-_ROW = 44
-_COMPACT_ROW = 17
-_NAME = 120
-_LETTER = 6.6
-_MOST_TICKS = 5
+MOST_TICKS = 5
 # Nearly equal runs must not look far apart: half a decade at least.
 _LEAST_RATIO = 3.0
+# Pixels of a file with several panels.
+_TITLE = 28
+_TITLE_LETTER = 7.2
+_GAP = 24
+_COLUMNS = 3
+
+_HREF = "{http://www.w3.org/1999/xlink}href"
+_LONG_NUMBER = re.compile(r"-?\d+\.\d{2,}")
+_NO_ROTATION = re.compile(r"rotate\(-?0(\.0*)? [^)]*\)")
+_WITH_NUMBERS = ("d", "x", "y", "transform", "points", "width", "height")
+# What a style sheet says better, once for all text.
+_LEFT_OUT = frozenset({"font-family", "stroke-linejoin", "stroke-miterlimit"})
 
 
 @contextmanager
@@ -115,7 +122,9 @@ def styled() -> Iterator[None]:
     """Draw with these settings, whatever the person's own configuration of Matplotlib says."""
     import matplotlib
 
-    with matplotlib.rc_context():
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        # A letter that the font lacks is a box in a file; a browser has it, and so has the data.
+        warnings.filterwarnings("ignore", message="Glyph", category=UserWarning)
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(_SETTINGS)
         yield
@@ -136,11 +145,21 @@ def ink_on(at: int) -> str:
     return "#fefefe" if at >= _DARK_FROM else "#101214"
 
 
+def color_of(runs: Sequence[RunStatistics], index: int) -> str:
+    """The baseline is grey, whatever is held against it blue; one run alone is blue."""
+    return BASELINE if index == 0 and len(runs) > 1 else CANDIDATE
+
+
 def three_digits(value: float) -> str:
     """A positive number for comparison with others: three digits, no exponent if it can be."""
     if value >= 100:
         return f"{value:.0f}"
     return f"{value:#.3g}" if value >= 1e-4 else f"{value:.2e}"
+
+
+def signed(difference: float) -> str:
+    """A difference with its sign and three decimals."""
+    return f"{difference:+.3f}".replace("-", "\u2212")
 
 
 class Margins(NamedTuple):
@@ -150,9 +169,6 @@ class Margins(NamedTuple):
     right: float = 8
     top: float = 8
     bottom: float = 40
-
-
-_NARROW = Margins()
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +183,8 @@ class Panel:
     alt: str
     height: int
     draw: "Callable[[Axes], None]"
+    margins: Margins
     width: int = WIDTH
-    margins: Margins = _NARROW
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,111 +202,19 @@ class Plot:
     note: str | None = None
 
 
-def color_of(runs: Sequence[RunStatistics], index: int) -> str:
-    """The baseline is grey, whatever is held against it blue; one run alone is blue."""
-    return BASELINE if index == 0 and len(runs) > 1 else CANDIDATE
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A value of one run with its interval; `text` says it, `dots` are single values."""
-
-    name: str
-    value: float
-    wide: Interval | None
-    color: str
-    text: str
-    dots: Sequence[float] = ()
-
-
-def height(lines: int) -> int:
-    """Pixels that so many lines need, with the margins."""
-    row = _ROW if lines <= _ROOMY else _COMPACT_ROW
-    return int(lines * row + sum(margins(lines)[2:]))
-
-
-def margins(lines: int) -> Margins:
-    """Room for the names, where they stand beside their lines."""
-    return Margins(left=18 if lines <= _ROOMY else _NAME + 16, right=18, top=4)
-
-
-def draw_lines(
-    axes: "Axes",
-    lines: Sequence[Line],
-    *,
-    label: str,
-    limits: tuple[float, float] | None = None,
-    band: float | None = None,
-    origin: float | None = None,
-) -> None:
-    """Draw them from top to bottom.
-
-    Args:
-        axes: what is drawn on.
-        lines: at least one.
-        label: what the horizontal axis shows.
-        limits: from where to where it goes; as it is set already where there are none.
-        band: half the width of the shaded area around zero.
-        origin: where a line says that there is no difference.
-    """
-    from matplotlib.ticker import MaxNLocator
-
-    roomy = len(lines) <= _ROOMY
-    if limits:
-        axes.set_xlim(*limits)
-        axes.xaxis.set_major_locator(MaxNLocator(_MOST_TICKS, steps=[1, 2, 2.5, 5, 10]))
-    axes.set_ylim(len(lines) - 0.5, -0.5)
-    axes.set_yticks([])
-    # Where the names take half of the width, centred text would be cut off.
-    axes.set_xlabel(label, loc="center" if roomy else "right")
-    axes.tick_params(axis="x", length=0, pad=6)
-    axes.grid(axis="x", color=RULE, linewidth=1)
-    axes.set_axisbelow(True)
-    if band is not None:
-        axes.axvspan(-band, band, color=BAND, linewidth=0, zorder=0)
-    if origin is not None:
-        axes.axvline(origin, color=MUTED, linewidth=1)
-    for place, line in enumerate(lines):
-        _draw_line(axes, line, place + (0.17 if roomy else 0))
-        if roomy:
-            _name_above(axes, line, place)
-        else:
-            _name_beside(axes, line, place)
-
-
-def _draw_line(axes: "Axes", line: Line, y: float) -> None:
-    if line.wide:
-        axes.plot(line.wide, [y, y], color=line.color, linewidth=2, solid_capstyle="butt")
-    if line.dots:
-        axes.plot(
-            line.dots, [y] * len(line.dots), "o", markersize=7, color=line.color, alpha=0.25,
-            markeredgewidth=0,
-        )  # fmt: skip
+def draw_point(axes: "Axes", x: float, y: float, color: str) -> None:
+    """Draw a value, set off from the lines below it."""
     axes.plot(
-        [line.value], [y], "o", markersize=8, color=line.color, markeredgecolor=PAPER,
-        markeredgewidth=1.5, clip_on=False, zorder=3,
+        [x], [y], "o", markersize=8, color=color, markeredgecolor=PAPER, markeredgewidth=1.5,
+        clip_on=False, zorder=3,
     )  # fmt: skip
 
 
-def _name_above(axes: "Axes", line: Line, place: float) -> None:
-    room = int((WIDTH - 40 - len(line.text) * _LETTER) / _LETTER)
-    name = shortened(visible(line.name), room)
-    # The lines of the grid do not run through the letters.
-    box = {"facecolor": PAPER, "edgecolor": "none", "pad": 1.5}
-    common: dict[str, Any] = {"va": "center", "fontsize": TEXT, "clip_on": False, "bbox": box}
-    above = place - 0.17
-    axes.text(0, above, name, transform=axes.get_yaxis_transform(), color=INK, **common)
-    axes.text(
-        1, above, line.text, transform=axes.get_yaxis_transform(), color=line.color, ha="right",
-        fontweight="bold", **common,
-    )  # fmt: skip
-
-
-def _name_beside(axes: "Axes", line: Line, place: float) -> None:
+def write_beside(axes: "Axes", y: float, text: str) -> None:
+    """Write to the left of the axes; `y` is in their data's unit."""
     axes.annotate(
-        shortened(visible(line.name), int(_NAME / _LETTER)), (0, place), (-8, 0),
-        xycoords=axes.get_yaxis_transform(), textcoords="offset points", ha="right", va="center",
-        fontsize=SMALL, color=INK, annotation_clip=False,
+        text, (0, y), (-8, 0), xycoords=axes.get_yaxis_transform(), textcoords="offset points",
+        ha="right", va="center", annotation_clip=False,
     )  # fmt: skip
 
 
@@ -315,6 +239,112 @@ def _ticks(low: float, high: float) -> list[float]:
     for steps in ((1, 2, 5), (1, 3), (1,)):
         ticks = [step * 10.0**decade for decade in decades for step in steps]
         inside = [tick for tick in ticks if low <= tick <= high]
-        if len(inside) <= _MOST_TICKS:
+        if len(inside) <= MOST_TICKS:
             return inside
-    return inside[:: len(inside) // _MOST_TICKS + 1]
+    return inside[:: len(inside) // MOST_TICKS + 1]
+
+
+def pictures(plot: Plot) -> dict[str, bytes]:
+    """The plot by suffix of its file, `.svg` and `.png`; the same plot gives the same bytes.
+
+    All panels have their titles, and at most three are side by side.
+    """
+    count = len(plot.panels)
+    columns = 2 if count == 4 else min(count, _COLUMNS)
+    width = max(panel.width for panel in plot.panels) + _GAP
+    height = max(panel.height for panel in plot.panels) + _TITLE + _GAP
+    size = (columns * width + _GAP, math.ceil(count / columns) * height + _GAP)
+    vectors, pixels = io.BytesIO(), io.BytesIO()
+    with styled():
+        figure = _figure(*size)
+        for place, panel in enumerate(plot.panels):
+            line, column = divmod(place, columns)
+            left, top = _GAP + column * width, _GAP + line * height
+            title = shortened(visible(panel.title), int(panel.width / _TITLE_LETTER))
+            figure.text(
+                (left + 8) / size[0], 1 - top / size[1], title, fontsize=TEXT, fontweight="bold",
+                va="top",
+            )  # fmt: skip
+            _add(figure, panel, left=left, top=top + _TITLE)
+        figure.savefig(vectors, format="svg", metadata={"Date": None})
+        figure.savefig(pixels, format="png", dpi=_PNG_DPI, metadata={"Software": None})
+    return {".svg": vectors.getvalue(), ".png": pixels.getvalue()}
+
+
+def _figure(width: float, height: float) -> "Figure":
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width / _DPI, height / _DPI), dpi=_DPI)
+
+
+def _add(figure: "Figure", panel: Panel, *, left: float = 0, top: float = 0) -> None:
+    width, height = figure.get_size_inches() * _DPI
+    around = panel.margins
+    axes = figure.add_axes(
+        (
+            (left + around.left) / width,
+            1 - (top + panel.height - around.bottom) / height,
+            (panel.width - around.left - around.right) / width,
+            (panel.height - around.top - around.bottom) / height,
+        )
+    )
+    axes.patch.set_visible(False)
+    panel.draw(axes)
+
+
+def inline_svg(panel: Panel, prefix: str) -> str:
+    """A panel without its title as an SVG element for an HTML page; its ids begin with `prefix`.
+
+    Its style attributes become attributes of their own, since the page's content security policy
+    allows no inline style; its colours become the page's variables.
+    """
+    file = io.BytesIO()
+    with styled():
+        figure = _figure(panel.width, panel.height)
+        _add(figure, panel)
+        metadata = {"Date": None, "Creator": None}
+        figure.savefig(file, format="svg", transparent=True, metadata=metadata)
+    root = ElementTree.fromstring(file.getvalue())  # noqa: S314  Matplotlib wrote it just now
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if _name(child) in ("metadata", "style"):
+                parent.remove(child)
+    for element in root.iter():
+        _rewrite(element, prefix)
+    width, height = root.attrib["viewBox"].split()[2:]
+    root.attrib.pop("version")
+    label = visible(panel.alt)
+    root.attrib |= {"width": width, "height": height, "role": "img", "aria-label": label}
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _name(element: ElementTree.Element) -> str:
+    return element.tag.rpartition("}")[2]
+
+
+def _rewrite(element: ElementTree.Element, prefix: str) -> None:
+    element.tag = _name(element)
+    attributes = element.attrib
+    if (target := attributes.pop(_HREF, None)) is not None:
+        attributes["href"] = f"#{prefix}{target.removeprefix('#')}"
+    for style in attributes.pop("style", "").split(";"):
+        name, _, value = (part.strip() for part in style.partition(":"))
+        if name and name not in _LEFT_OUT:
+            role = ROLES.get(value)
+            attributes[name] = f"var(--{role})" if role else value.removesuffix("px")
+    # Only what is used again needs an id.
+    if (own := attributes.pop("id", None)) and element.tag in ("path", "clipPath"):
+        attributes["id"] = f"{prefix}{own}"
+    if "clip-path" in attributes:
+        attributes["clip-path"] = attributes["clip-path"].replace("url(#", f"url(#{prefix}")
+    for name in attributes.keys() & _WITH_NUMBERS:
+        text = _NO_ROTATION.sub("", " ".join(attributes[name].split()))
+        attributes[name] = _LONG_NUMBER.sub(
+            lambda number: f"{float(number[0]):.1f}".removesuffix(".0"), text
+        )
+    if not attributes.get("transform", "-"):
+        del attributes["transform"]
+    # The layout of the file is not part of the picture; that of a text is.
+    if element.tag != "text" and element.text and element.text.isspace():
+        element.text = None
+    element.tail = None

@@ -17,34 +17,37 @@ from markupsafe import Markup, escape
 
 import jevexp
 from jevexp.analysis.comparison import Comparison
-from jevexp.analysis.estimates import POWER
+from jevexp.analysis.conditions import fields_of
 from jevexp.analysis.metrics import ACCURACY, METRICS
 from jevexp.analysis.plots import NAMES, plots
-from jevexp.analysis.plots.drawing import WIDTH, Plot, level
+from jevexp.analysis.plots.drawing import WIDTH, Panel, Plot, inline_svg, level, pictures
 from jevexp.analysis.plots.heatmaps import MOST_NUMBERS, family_names
-from jevexp.analysis.plots.pictures import drawn, inline_svg, panel_figure, pictures
-from jevexp.analysis.report.answers import flips_of, mistakes_of
 from jevexp.analysis.report.numbers import FILTERS, JsonPointer
 from jevexp.analysis.runs import FinishedRun
 from jevexp.analysis.tables import FLIP_TABLE, MISTAKE_TABLE, write_table
-from jevexp.analysis.who import fields_of
+from jevexp.analysis.verdicts import POWER
 from jevexp.core.json import dumps, loads
-from jevexp.core.task import Task
+from jevexp.core.task import Task, as_text
 from jevexp.errors import InputError
-from jevexp.untrusted.console import visible
+from jevexp.untrusted.console import shortened, visible
 from jevexp.untrusted.writing import Folder, make_folders
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 PAGE = "report.html"
-SUFFIXES = (".svg", ".png", ".csv")
+_SUFFIXES = (".svg", ".png", ".csv")
 _PACKAGE = "jevexp.analysis.report"
 # More candidates than this are a table of verdicts and no sentences.
 _MOST_SENTENCES = 3
 # With more runs than this they are the rows of the table of identities.
 _MOST_COLUMNS = 4
 _MADE_WITH = ("matplotlib", "numpy", "scipy")
+# Answers on the whole page; the rest is in the data.
+_MOST_FLIPS = 60
+_MOST_MISTAKES = 30
+_FEWEST_A_SIDE = 2
+_MOST_LETTERS = 6000
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,7 @@ class ReportPaths:
         yield self.page
         yield from (self.plots / table.name for table in (FLIP_TABLE, MISTAKE_TABLE))
         for name in NAMES:
-            yield from (self.plots / f"{name}{suffix}" for suffix in SUFFIXES)
+            yield from (self.plots / f"{name}{suffix}" for suffix in _SUFFIXES)
 
     def existing(self) -> Iterator[Path]:
         """Those of them that are there, also as links that lead nowhere."""
@@ -127,7 +130,13 @@ def render(
     """
     document = JsonPointer(loads(dumps(comparison.plain())))
     style, allowed = style_sheet()
-    tasks = _tasks(runs)
+    # One hash, so one set of tasks, whichever run has them.
+    tasks: dict[str, Task] = next((run.tasks for run in runs if run.tasks is not None), {})
+    verdicts = [
+        str(difference.verdict)
+        for pair in comparison.pairs
+        if (difference := pair.difference(ACCURACY)) and difference.verdict
+    ]
     template = make_environment().get_template("page.html.j2")
     return template.render(
         # The package's own style sheet.
@@ -139,13 +148,17 @@ def render(
         power=f"{POWER:.0%}".replace("%", " %"),
         confidence=f"{100 * (1 - comparison.options.alpha):.4g} %",
         sentences=len(comparison.pairs) <= _MOST_SENTENCES,
-        answers=_answers(comparison),
-        figures=figures_of(plots),
+        answers=dict(Counter(verdicts)),
+        figures=plots,
+        narrow=WIDTH,
         family_names=family_names(comparison.runs),
         level=level,
         numbered=len(comparison.runs) <= MOST_NUMBERS,
-        flips=flips_of(document["pairs"], tasks),
-        mistakes=mistakes_of(document["mistakes"], tasks),
+        flips=_flips(document["pairs"], tasks),
+        mistakes=[
+            _answer(mistake, [mistake["probs"]], tasks)
+            for mistake in list(document["mistakes"])[:_MOST_MISTAKES]
+        ],
         with_tasks=bool(tasks),
         fields=fields_of(comparison, runs),
         turned=len(comparison.runs) > _MOST_COLUMNS,
@@ -156,19 +169,76 @@ def render(
     )
 
 
-def _tasks(runs: Sequence[FinishedRun]) -> dict[str, Task]:
-    """The tasks of all runs; one hash, so one set, whichever run has them."""
-    return next((run.tasks for run in runs if run.tasks is not None), {})
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One answer that a task allows, and what each side gives it; None for no distribution."""
+
+    label: str
+    description: str | None
+    gold: bool
+    shares: Sequence[JsonPointer | None]
 
 
-def _answers(comparison: Comparison) -> dict[str, int]:
-    """How many candidates are better, worse and so on in accuracy."""
-    verdicts = [
-        str(difference.verdict)
-        for pair in comparison.pairs
-        if (difference := pair.difference(ACCURACY)) and difference.verdict
+@dataclass(frozen=True, slots=True)
+class AnswerView:
+    """A flip or a mistake; `task` is None where the tasks are not here, `state` what it shows."""
+
+    place: JsonPointer
+    task: Task | None
+    state: str
+    options: Sequence[Option]
+
+    @property
+    def left_out(self) -> int:
+        """How many characters of a long state are not shown."""
+        return max(0, len(as_text(self.task.state)) - _MOST_LETTERS) if self.task else 0
+
+
+@dataclass(frozen=True, slots=True)
+class FlipsView:
+    """The first flips of one pair that the candidate lost and gained, and how many there are."""
+
+    pair: JsonPointer
+    lost: Sequence[AnswerView]
+    gained: Sequence[AnswerView]
+    n_lost: int
+    n_gained: int
+
+
+def _flips(pairs: JsonPointer, tasks: Mapping[str, Task]) -> Iterator[FlipsView]:
+    for pair in pairs:
+        most = max(_FEWEST_A_SIDE, _MOST_FLIPS // len(pairs) // 2)
+        lost, gained = (
+            [flip for flip in pair["flips"] if flip["right"].raw == side]
+            for side in ("baseline", "candidate")
+        )
+        shown_lost, shown_gained = (
+            [_answer(flip, [flip["baseline"], flip["candidate"]], tasks) for flip in flips[:most]]
+            for flips in (lost, gained)
+        )
+        yield FlipsView(pair, shown_lost, shown_gained, len(lost), len(gained))
+
+
+def _answer(
+    place: JsonPointer, sides: Sequence[JsonPointer], tasks: Mapping[str, Task]
+) -> AnswerView:
+    """The answers of `sides`, distributions or null, to the task that `place` names."""
+    task = tasks.get(place["task_id"].raw)
+    labels = (
+        task.labels if task else dict.fromkeys(label for side in sides for label in side.raw or ())
+    )
+    descriptions = task.question.descriptions if task else {}
+    options = [
+        Option(
+            label,
+            descriptions.get(label) or None,
+            task is not None and label == task.gold,
+            [side[label] if side.raw and label in side.raw else None for side in sides],
+        )
+        for label in labels
     ]
-    return dict(Counter(verdicts))
+    state = shortened(as_text(task.state), _MOST_LETTERS) if task else ""
+    return AnswerView(place, task, state, options)
 
 
 def _command(comparison: Comparison) -> str:
@@ -181,46 +251,9 @@ def _command(comparison: Comparison) -> str:
     return shlex.join([*words, "--html"] if comparison.pairs else words)
 
 
-@dataclass(frozen=True, slots=True)
-class PanelView:
-    """One picture; a wide one gets a box that scrolls on a narrow screen."""
-
-    key: str
-    title: str
-    svg: Markup
-    wide: bool
-
-
-@dataclass(frozen=True, slots=True)
-class FigureView:
-    """One plot."""
-
-    name: str
-    title: str
-    note: str | None
-    panels: Sequence[PanelView]
-
-
-def figures_of(plots: Mapping[str, Plot]) -> dict[str, FigureView]:
-    """Draw them."""
-    with drawn():
-        return {name: _figure(plot) for name, plot in plots.items()}
-
-
-def _figure(plot: Plot) -> FigureView:
-    panels = [
-        PanelView(
-            panel.key,
-            panel.title,
-            # Built by a serializer of XML, which escapes every text.
-            Markup(  # noqa: S704
-                inline_svg(panel_figure(panel), alt=panel.alt, prefix=f"{plot.name}-{number}-")
-            ),
-            panel.width > WIDTH,
-        )
-        for number, panel in enumerate(plot.panels)
-    ]
-    return FigureView(plot.name, plot.title, plot.note, panels)
+def _drawn(panel: Panel, prefix: str) -> Markup:
+    # Built by a serializer of XML, which escapes every text.
+    return Markup(inline_svg(panel, prefix))  # noqa: S704
 
 
 @cache
@@ -241,7 +274,7 @@ def make_environment() -> "Environment":
         keep_trailing_newline=True,
     )
     environment.filters |= FILTERS
-    environment.filters["lines"] = shown_lines
+    environment.filters |= {"lines": shown_lines, "drawn": _drawn}
     return environment
 
 

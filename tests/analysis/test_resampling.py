@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm, t, ttest_1samp
 
+from jevexp.analysis import intervals
 from jevexp.analysis.estimates import mean_columns, ratio
-from jevexp.analysis.statistics import resampling
-from jevexp.analysis.statistics.resampling import Resampling, percentile_interval
+from jevexp.analysis.intervals import Resampling, percentile_interval
 
 
 def test_resampling_is_seeded_and_keeps_clusters_together() -> None:
@@ -40,7 +40,7 @@ def test_samples_that_are_too_many_to_keep_are_the_same_ones(
     values = np.random.default_rng(3).normal(size=(30, 4))
     members = np.arange(30) // 2
     kept = list(Resampling(members, draws=64, seed=7).sums([values[:, :1], values[:, 1:]]))
-    monkeypatch.setattr(resampling, "_BLOCK", 15 * 10)
+    monkeypatch.setattr(intervals, "_BLOCK", 15 * 10)
     redrawn = list(Resampling(members, draws=64, seed=7).sums([values[:, :1], values[:, 1:]]))
 
     assert [part.shape for part in kept] == [(64, 1), (64, 3)]

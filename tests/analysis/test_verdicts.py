@@ -2,8 +2,8 @@
 
 import pytest
 
-from jevexp.analysis.statistics.intervals import Interval
-from jevexp.analysis.statistics.verdicts import Verdict, decide, holm, mcnemar_exact
+from jevexp.analysis.intervals import Interval
+from jevexp.analysis.verdicts import Verdict, decide, holm, mcnemar_exact
 
 CLOSE = Interval(-0.01, 0.01)
 WIDE = Interval(-0.1, 0.1)

@@ -7,8 +7,8 @@ from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
-from jevexp.analysis.statistics.intervals import clustered_mean, wilson
-from jevexp.analysis.statistics.verdicts import holm, mcnemar_exact
+from jevexp.analysis.intervals import clustered_mean, wilson
+from jevexp.analysis.verdicts import holm, mcnemar_exact
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -4,11 +4,14 @@ import math
 from collections.abc import Sequence
 from enum import StrEnum
 
-from jevexp.analysis.statistics.intervals import Interval, two_sided_z
+from jevexp.analysis.intervals import Interval, two_sided_z
 
 # With k clusters that show nothing, a share of about 3/k may still differ unseen (Hanley and
 # Lippman-Hand (1983), JAMA 249(13)): below this many, no sameness is claimed.
 FEWEST_FOR_EQUIVALENCE = 20
+# The chance that a real difference is shown, wherever numbers of tasks are told.
+POWER = 0.8
+_POWER_Z = two_sided_z(2 * (1 - POWER))
 
 
 class Verdict(StrEnum):
@@ -78,9 +81,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def required_pairs(
-    effect: float, discordance: float, *, alpha: float = 0.05, power: float = 0.8
-) -> float:
+def required_pairs(effect: float, discordance: float, *, alpha: float = 0.05) -> float:
     """How many independent pairs show a difference of two paired proportions.
 
     Connor (1987), Biometrics 43(1):
@@ -97,39 +98,29 @@ def required_pairs(
     if not 0 < size <= discordance <= 1:
         raise ValueError(f"a difference of {effect} where a share of {discordance} differs")
     spread = two_sided_z(alpha) * math.sqrt(discordance)
-    spread += _power_z(power) * math.sqrt(discordance - size**2)
+    spread += _POWER_Z * math.sqrt(discordance - size**2)
     root = (spread + math.sqrt(spread**2 + 2 * size)) / (2 * size)
     return root**2
 
 
-def smallest_difference(
-    pairs: float, discordance: float, *, alpha: float = 0.05, power: float = 0.8
-) -> float | None:
+def smallest_difference(pairs: float, discordance: float, *, alpha: float = 0.05) -> float | None:
     """The difference of paired proportions that needs exactly `pairs`; see `required_pairs`.
 
     None where so few pairs show no difference at all: not even if every one that differs differs
     in the same direction.
     """
-    if not discordance or required_pairs(discordance, discordance, alpha=alpha, power=power) > (
-        pairs
-    ):
+    if not discordance or required_pairs(discordance, discordance, alpha=alpha) > pairs:
         return None
-    low, high = 0.0, discordance
-    # Fewer pairs are needed the larger the difference is: halve down to a float's precision.
-    for _ in range(60):
-        middle = (low + high) / 2
-        needed = required_pairs(middle, discordance, alpha=alpha, power=power)
-        low, high = (low, middle) if needed <= pairs else (middle, high)
-    return high
+    # The formula of `required_pairs`, squared and solved for d: a d^2 - 2 b d + c = 0.
+    half = 0.5 + two_sided_z(alpha) * math.sqrt(discordance * pairs)
+    a = pairs**2 + _POWER_Z**2 * pairs
+    b = half * pairs
+    c = half**2 - _POWER_Z**2 * discordance * pairs
+    return (b + math.sqrt(b**2 - a * c)) / a
 
 
 def required_tasks(
-    effect: float,
-    discordance: float,
-    *,
-    design_effect: float,
-    alpha: float = 0.05,
-    power: float = 0.8,
+    effect: float, discordance: float, *, design_effect: float, alpha: float = 0.05
 ) -> float:
     """How many tasks, some of them wordings of one question, show a difference of two proportions.
 
@@ -141,54 +132,42 @@ def required_tasks(
     Raises:
         ValueError: the difference is zero, or larger than the share of pairs that differ.
     """
-    independent = required_pairs(effect, discordance, alpha=alpha, power=power)
-    spread = two_sided_z(alpha) + _power_z(power)
+    independent = required_pairs(effect, discordance, alpha=alpha)
+    spread = two_sided_z(alpha) + _POWER_Z
     mean = spread**2 * (discordance - effect**2) / effect**2 + two_sided_z(alpha) ** 2 / 2
     return max(independent, design_effect * mean)
 
 
 def smallest_effect(
-    tasks: int,
-    clusters: int,
-    discordance: float,
-    *,
-    design_effect: float,
-    alpha: float = 0.05,
-    power: float = 0.8,
+    tasks: int, clusters: int, discordance: float, *, design_effect: float, alpha: float = 0.05
 ) -> float | None:
     """The difference of two proportions that needs exactly `tasks`; see `required_tasks`.
 
     None where so few tasks show no difference at all, or are all of one cluster.
     """
-    independent = smallest_difference(tasks, discordance, alpha=alpha, power=power)
+    independent = smallest_difference(tasks, discordance, alpha=alpha)
     if independent is None or clusters < 2:
         return None
-    inflated = design_effect * _spread(clusters - 1, alpha, power) ** 2
+    inflated = design_effect * smallest_mean(1, clusters - 1, alpha=alpha) ** 2
     mean = math.sqrt(inflated * discordance / (tasks + inflated))
     # A difference larger than the share that differs cannot be.
     return max(independent, mean) if mean <= discordance else None
 
 
-def smallest_mean(
-    standard_error: float, degrees_of_freedom: int, *, alpha: float = 0.05, power: float = 0.8
-) -> float:
+def smallest_mean(standard_error: float, degrees_of_freedom: int, *, alpha: float = 0.05) -> float:
     """The mean that a t test with this standard error finds: (t_alpha + t_power) times it.
 
     Bloom (1995), Evaluation Review 19(5). The error shrinks with the root of the
     number of tasks, so (result / mean)^2 times as many are needed for another mean.
     """
-    return _spread(degrees_of_freedom, alpha, power) * standard_error
-
-
-def _spread(degrees_of_freedom: int, alpha: float, power: float) -> float:
     from scipy.special import stdtrit
 
-    quantiles = stdtrit(degrees_of_freedom, [1 - alpha / 2, power])
-    return float(quantiles.sum())
+    quantiles = stdtrit(degrees_of_freedom, [1 - alpha / 2, POWER])
+    return float(quantiles.sum()) * standard_error
 
 
 def tasks_for_margin(
-    n: int, distance: float, half_width: float, *, alpha: float = 0.05, power: float = 0.8
+    n: int, distance: float, half_width: float, *, alpha: float = 0.05
 ) -> int | None:
     """How many tasks put a one-sided bound on the right side of a limit.
 
@@ -201,14 +180,9 @@ def tasks_for_margin(
         distance: between what was found and the limit.
         half_width: between what was found and the bound at 1 - alpha.
         alpha: the level of the one-sided test.
-        power: the chance of a decision.
     """
     z_alpha = two_sided_z(2 * alpha)
-    reached = (z_alpha + _power_z(power)) * half_width / z_alpha
+    reached = (z_alpha + _POWER_Z) * half_width / z_alpha
     if reached > abs(distance) * math.sqrt(1e9 / n):
         return None
     return max(n + 1, math.ceil(n * (reached / distance) ** 2))
-
-
-def _power_z(power: float) -> float:
-    return two_sided_z(2 * (1 - power))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, quantile_test, t, ttest_1samp
 
-from jevexp.analysis.statistics.intervals import (
+from jevexp.analysis.intervals import (
     clustered_mean,
     clustered_wilson,
     median_interval,

@@ -1,1 +1,0 @@
-"""Statistics as pure functions of numbers: no files, no runs, no printing."""
