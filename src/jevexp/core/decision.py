@@ -11,14 +11,10 @@ from jevexp.core.task import Question, Task
 class ProbsSource(StrEnum):
     """Where a distribution comes from."""
 
-    NATIVE = "native"
-    """The model's own distribution."""
-    VERBALIZED = "verbalized"
-    """The model wrote the numbers as text."""
-    LABEL_ONLY = "label_only_no_calibrated_distribution"
-    """There is a label and no distribution."""
-    UNKNOWN = "unknown"
-    """The attempt ended before the provider said."""
+    NATIVE = "native"  # the model's own distribution
+    VERBALIZED = "verbalized"  # the model wrote the numbers as text
+    LABEL_ONLY = "label_only_no_calibrated_distribution"  # there is a label and no distribution
+    UNKNOWN = "unknown"  # the attempt ended before the provider said
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +28,7 @@ class Request:
     @classmethod
     def of(cls, task: Task, model: str) -> "Request":
         """The request for `task`, put to the model `model`."""
-        # Without the question's further keys, which nobody knows and which may be the answer.
+        # Without the question's unknown further keys, which may be the answer.
         question = Question.model_validate(task.question.wire())
         return cls(state=task.state, question=question, model=model)
 

@@ -6,7 +6,6 @@ A header holds a number (15), a llama.cpp server a description ("Q4_K - Medium")
 
 import difflib
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -35,14 +34,20 @@ class Ftype:
 def ftype_of(spelling: str | int) -> Ftype | None:
     """The file type that `spelling` means; None where the `gguf` library knows no such type."""
     if isinstance(spelling, int):
-        guessed = bool(spelling & _guessed_flag())
-        number = spelling & ~_guessed_flag()
+        from gguf import LlamaFileType
+
+        number = spelling & ~int(LlamaFileType.GUESSED)
         names = {known: name for name, known in _numbers().items()}
-        return Ftype(names[number], number, guessed) if number in names else None
+        return Ftype(names[number], number, number != spelling) if number in names else None
     text, guesses = re.subn(r"\(guessed\)|\bguessed\b", " ", spelling, flags=re.IGNORECASE)
-    for name in _readings(text):
-        if name in _numbers():
-            return Ftype(name, _numbers()[name], guesses > 0)
+    base, _, described = text.strip().partition(" - ")
+    name = re.sub(r"^(MOSTLY|ALL)_", "", re.sub(r"[\s-]+", "_", base.strip()).upper())
+    name = _DESCRIBED.get(name, name)
+    size = _SIZES.get(described.strip().lower())
+    # Q2_K is described as medium and yet has no letter for it.
+    for reading in [f"{name}_{size}", name] if size else [name]:
+        if reading in _numbers():
+            return Ftype(reading, _numbers()[reading], guesses > 0)
     return None
 
 
@@ -52,8 +57,8 @@ def claimed_ftype(spelling: str | int) -> str:
     Raises:
         ValueError: there is no such type; names the nearest.
     """
-    if found := ftype_of(spelling):
-        return found.name
+    if ftype := ftype_of(spelling):
+        return ftype.name
     names = list(_numbers())
     near = difflib.get_close_matches(str(spelling).strip().upper(), names, n=1)
     hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
@@ -71,19 +76,9 @@ def quantizations_in(alias: str) -> tuple[frozenset[str], ...]:
     A full name means one. A family, such as q4_k, means each of its sizes. "q4" alone means too
     much to be a claim.
     """
-    found = _pattern().finditer(alias.lower())
-    return tuple(_meanings()[_without_separators(match.group())] for match in found)
-
-
-def _readings(text: str) -> list[str]:
-    """What a spelling may mean, the fullest reading first."""
-    name, _, described = text.strip().partition(" - ")
-    base = re.sub(r"[\s-]+", "_", name.strip()).upper()
-    base = re.sub(r"^(MOSTLY|ALL)_", "", base)
-    base = _DESCRIBED.get(base, base)
-    size = _SIZES.get(described.strip().lower())
-    # Q2_K is described as medium and yet has no letter for it.
-    return [f"{base}_{size}", base] if size else [base]
+    meanings = {_without_separators(name.lower()): types for name, types in _alias_names().items()}
+    spellings = _pattern().findall(alias.lower())
+    return tuple(meanings[_without_separators(spelling)] for spelling in spellings)
 
 
 @cache
@@ -99,30 +94,14 @@ def _numbers() -> dict[str, int]:
 
 
 @cache
-def _guessed_flag() -> int:
-    from gguf import LlamaFileType
-
-    return int(LlamaFileType.GUESSED)
-
-
-@cache
 def _pattern() -> re.Pattern[str]:
+    names = [name.lower().split("_") for name in _alias_names()]
+    # Where digits stand on both sides, nothing but an underscore can part them: q4-1 may be the end
+    # of one word and the start of another, and q80 may be anything.
+    spellings = [("_" if parts[-1].isdigit() else "[_-]?").join(parts) for parts in names]
     # The longest first: Q4_K_M is also a Q4_K with something behind it.
-    spellings = sorted(_spellings(), key=len, reverse=True)
-    return re.compile(f"{_START}(?:{'|'.join(spellings)}){_END}")
-
-
-def _spellings() -> Iterator[str]:
-    for name in _alias_names():
-        parts = name.lower().split("_")
-        # Where digits stand on both sides, nothing but an underscore can part them: q4-1 may be
-        # the end of one word and the start of another, and q80 may be anything.
-        yield "_".join(parts) if parts[-1].isdigit() else "[_-]?".join(parts)
-
-
-@cache
-def _meanings() -> dict[str, frozenset[str]]:
-    return {_without_separators(name.lower()): types for name, types in _alias_names().items()}
+    longest_first = sorted(spellings, key=len, reverse=True)
+    return re.compile(f"{_START}(?:{'|'.join(longest_first)}){_END}")
 
 
 @cache

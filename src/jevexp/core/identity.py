@@ -11,14 +11,10 @@ from jevexp.core.json import dumps
 class ClaimStatus(StrEnum):
     """How a claim and what is observed go together."""
 
-    CONFIRMED = "confirmed"
-    """Declared, and observed to be so."""
-    DECLARED_ONLY = "declared_only"
-    """Declared; nothing was observed that tells."""
-    OBSERVED_ONLY = "observed_only"
-    """Observed; nothing is declared."""
-    CONTRADICTED = "contradicted"
-    """Observed to be otherwise, or the sources disagree with each other."""
+    CONFIRMED = "confirmed"  # declared, and observed to be so
+    DECLARED_ONLY = "declared_only"  # nothing was observed that tells
+    OBSERVED_ONLY = "observed_only"  # nothing is declared
+    CONTRADICTED = "contradicted"  # observed to be otherwise, or the sources disagree
 
     @property
     def words(self) -> str:
@@ -29,39 +25,29 @@ class ClaimStatus(StrEnum):
 class Source(StrEnum):
     """Where a value comes from; earlier ones are believed first."""
 
-    FILE_BYTES = "file bytes"
-    """The whole file was read, or its size was."""
+    FILE_BYTES = "file bytes"  # the whole file was read, or its size was
     FILE_HEADER = "file header"
-    """What the file says of itself."""
     FILE_PATH = "file path"
-    """Where the file is."""
     SERVER_PROPS = "server /props"
     SERVER_MODELS = "server /v1/models"
-    SERVER = "server"
-    """One of the two; builds differ in which."""
+    SERVER = "server"  # one of the two; builds differ in which
+    # The header says nothing, and llama.cpp went by the tensors. Nothing is judged by it.
     SERVER_GUESS = "server, guessed"
-    """The header says nothing, and llama.cpp went by the tensors. Nothing is judged by it."""
-    PROVIDER = "provider"
-    """A provider that is no llama.cpp server says so."""
-    CONFIG = "config"
-    """The server was started here with this setting."""
+    PROVIDER = "provider"  # one that is no llama.cpp server
+    CONFIG = "config"  # the server was started here with this setting
 
 
 class Level(StrEnum):
     """How much a finding matters."""
 
-    NOTE = "note"
-    """Worth knowing."""
-    EXPLAINED = "explained"
-    """Looks wrong, and the configuration says why it is not."""
-    WARNING = "warning"
-    """May be wrong; nothing was claimed that would tell."""
-    CONTRADICTION = "contradiction"
-    """Wrong."""
+    NOTE = "note"  # worth knowing
+    EXPLAINED = "explained"  # looks wrong, and the configuration says why it is not
+    WARNING = "warning"  # may be wrong; nothing was claimed that would tell
+    CONTRADICTION = "contradiction"  # wrong
 
 
 class _Part(BaseModel):
-    """What a newer version has added is kept and not understood."""
+    """Keeps what a newer version has added."""
 
     model_config = ConfigDict(frozen=True, extra="allow", strict=True, allow_inf_nan=False)
 
@@ -73,17 +59,20 @@ class ObservedValue(_Part):
     source: Annotated[Source, Field(strict=False)]
 
 
-class FieldReport(_Part):
-    """One field: its status, the claim (null: none), what each source says, strongest first."""
-
+class _Judged(_Part):
     verdict: Annotated[ClaimStatus, Field(strict=False)]
-    declared: Any
-    observed: list[ObservedValue]
 
     @property
     def status(self) -> ClaimStatus:
-        """The status of the claim; files call it `verdict`."""
+        """The status; files call it `verdict`."""
         return self.verdict
+
+
+class FieldReport(_Judged):
+    """One field: its status, the claim (null: none), what each source says, strongest first."""
+
+    declared: Any
+    observed: list[ObservedValue]
 
     @property
     def strongest(self) -> Any:
@@ -114,7 +103,7 @@ class Finding(_Part):
     message: str
 
 
-class IdentityReport(_Part):
+class IdentityReport(_Judged):
     """Who answers, as far as it can be told.
 
     Attributes:
@@ -128,17 +117,11 @@ class IdentityReport(_Part):
         bytes_read: what of that was read now instead of remembered.
     """
 
-    verdict: Annotated[ClaimStatus, Field(strict=False)]
     fields: dict[str, FieldReport]
     findings: list[Finding]
     notes: list[str] = []
     bytes_hashed: int = 0
     bytes_read: int = 0
-
-    @property
-    def status(self) -> ClaimStatus:
-        """The status over all fields and findings; files call it `verdict`."""
-        return self.verdict
 
     @property
     def contradictions(self) -> dict[str, FieldReport]:

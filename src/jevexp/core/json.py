@@ -5,7 +5,7 @@ import math
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -56,8 +56,13 @@ def loads(text: str | bytes, *, lenient: bool = False) -> JSON:
     brackets = decoded.count("[") + decoded.count("{")
     if brackets > _MOST_LEVELS and is_deeper_than(value, _MOST_LEVELS):
         raise ValueError("nested too deep")
+    # JSON can escape half of a surrogate pair, which no provider and no file can be sent.
     if not lenient and _HALF.search(decoded):
-        _check_whole_characters(value)
+        try:
+            dumps(value).encode()
+        except UnicodeEncodeError as error:
+            half = error.object[error.start]
+            raise ValueError(f"{half!r} is half of a surrogate pair, not a character") from error
     return value
 
 
@@ -126,15 +131,6 @@ def _each_once(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
     return fields
 
 
-def _check_whole_characters(value: JSON) -> None:
-    """JSON can escape half of a surrogate pair, which no provider and no file can be sent."""
-    try:
-        dumps(value).encode()
-    except UnicodeEncodeError as error:
-        half = error.object[error.start]
-        raise ValueError(f"{half!r} is half of a surrogate pair, not a character") from error
-
-
 # Every whole number below 2^1023 is one that a float can come near to.
 _MOST_BITS = 1023
 _MOST_DIGITS = 309
@@ -165,16 +161,11 @@ def representable(value: JSON, *, depth: int = 0) -> JSON:
         return [representable(part, depth=depth + 1) for part in value]
     if isinstance(value, str):
         return _text(value)
-    return value if _is_plain(value) else _text(shown(value))
-
-
-def _is_plain(value: Any) -> bool:
-    """Whether JSON has a word for `value`, which is no text, list or mapping."""
     if isinstance(value, float):
-        return math.isfinite(value)
-    if isinstance(value, int):
-        return _fits_a_float(value)
-    return value is None
+        plain = math.isfinite(value)
+    else:
+        plain = value is None or (isinstance(value, int) and _fits_a_float(value))
+    return value if plain else _text(shown(value))
 
 
 def _text(value: str) -> str:
@@ -197,14 +188,13 @@ def shown(value: Any) -> str:
 def is_deeper_than(value: JSON, levels: int) -> bool:
     """Whether lists and objects are nested more than `levels` deep; a plain value has none."""
     layer = [value]
-    for _ in range(levels):
-        layer = [part for whole in layer for part in _parts(whole)]
-        if not layer:
+    for _ in range(levels + 1):
+        groups = [part for part in layer if isinstance(part, Mapping | list | tuple)]
+        if not groups:
             return False
-    return any(isinstance(part, Mapping | list | tuple) for part in layer)
-
-
-def _parts(value: JSON) -> Iterable[JSON]:
-    if isinstance(value, Mapping):
-        return value.values()
-    return value if isinstance(value, list | tuple) else ()
+        layer = [
+            part
+            for group in groups
+            for part in (group.values() if isinstance(group, Mapping) else group)
+        ]
+    return True

@@ -1,4 +1,4 @@
-"""One line of results.jsonl: what one task came to."""
+"""What a run comes to: a record per task (`results.jsonl`), and their `summary.json`."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -61,7 +61,7 @@ class Record(BaseModel):
 
 
 class _Part(BaseModel):
-    """What another version or another harness has added is kept and not understood."""
+    """Keeps what another version or another harness has added."""
 
     model_config = ConfigDict(frozen=True, extra="allow", strict=True, allow_inf_nan=False)
 

@@ -55,17 +55,15 @@ class Question(BaseModel):
 
     @property
     def descriptions(self) -> dict[str, str]:
-        """What the question says about each of its options, as text; empty where it says nothing.
+        """What the question says about each of its `options`, as text; empty where it says nothing.
 
-        In the order of `options`. Every prompt and page words an option by this.
+        Every prompt and page words an option by this.
         """
-        criteria = self.criteria
-        described: Mapping[str, Any] = {}
-        if isinstance(criteria, list):
-            described = {str(level): text for level, text in enumerate(criteria)}
-        elif isinstance(criteria, dict):
-            noul = {"no": criteria.get("false"), "yes": criteria.get("true")}
-            described = noul if self.type is Kind.NOUL else criteria
+        described = self.criteria or {}
+        if isinstance(described, list):
+            described = {str(level): text for level, text in enumerate(described)}
+        elif self.type is Kind.NOUL:
+            described = {"no": described.get("false"), "yes": described.get("true")}
         return {label: as_text(described.get(label)) for label in self.options}
 
     def wire(self) -> dict[str, Any]:

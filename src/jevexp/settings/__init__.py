@@ -26,15 +26,17 @@ from jevexp.settings.base import (
     field_names,
     unknown_field,
 )
-from jevexp.settings.model import ModelIdentity, Quantization, WeightFile
 from jevexp.settings.providers import PROVIDERS, AnyBackend, Provider, provider_of
 from jevexp.settings.run import (
     PINNED_COMMIT,
     Caps,
     Dataset,
     Harness,
+    ModelIdentity,
     PinnedFile,
+    Quantization,
     Settings,
+    WeightFile,
     check_ledger_url,
 )
 from jevexp.settings.trackers import TRACKERS, TrackerEntry, Tracking
