@@ -5,13 +5,13 @@ from typing import Any, get_args
 
 import yaml  # type: ignore[import-untyped]
 
-from jevexp.core.identity import Source
 from jevexp.identity.observed import Observed
 from jevexp.settings import CacheType
 
 _EXTENSION = re.compile(r"(-\d{5}-of-\d{5})?\.gguf$", re.IGNORECASE)
 # What a claim may be; see jevexp.settings.ModelIdentity.
 _LEAST_CONTEXT = 64
+_FILE_FIELDS = ("file", "path", "sha256", "bytes")
 
 
 def model_config(observed: Observed, name: str) -> str:
@@ -24,11 +24,20 @@ def model_config(observed: Observed, name: str) -> str:
         name: what the option is called, as `jevexp.settings.Name` allows it.
     """
     title = observed.header.name if observed.header else None
-    ftype = _ftype(observed)
+    file, context = observed.value("weights.file"), observed.value("context")
+    ftype = observed.certain("quantization.ftype")
+    caches = {field: observed.value(field) for field in ("cache_type_k", "cache_type_v")}
+    further = [
+        field.removeprefix("files.").removesuffix(".sha256")
+        for field in observed.values
+        if field.startswith("files.") and field.endswith(".sha256")
+    ]
+    files = {name: _file(observed, f"files.{name}", read_here=True) for name in further}
     option = {
         "defaults": ["unclaimed"],
         "name": name,
-        "alias": _alias(observed, name),
+        # What a server calls the model, else the file's name without its extension.
+        "alias": observed.value("alias") or _EXTENSION.sub("", file or name),
         "weights": _file(observed, "weights", read_here=observed.header is not None)
         | {"repository": None, "revision": None},
         "quantization": {
@@ -37,57 +46,26 @@ def model_config(observed: Observed, name: str) -> str:
             "tensor_types": observed.value("quantization.tensor_types"),
         },
         "chat_template": {"sha256": observed.value("chat_template.sha256")},
-        **_further_files(observed),
-        **_serving(observed),
+        **({"files": files} if files else {}),
+        "context": context if context and context >= _LEAST_CONTEXT else None,
+        **{field: kind if kind in get_args(CacheType) else None for field, kind in caches.items()},
     }
     text: str = yaml.dump(
         _quoted(option), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1000
     )
+    heading = str(title or observed.value("alias") or name)
+    comment = "".join(c if c.isprintable() else " " for c in heading)[:90]
     return (
-        f"# {_comment(title or observed.value('alias') or name)}\n"
+        f"# {comment}\n"
         "# What was observed, as a claim that is checked before every run. Set to null what does\n"
         "# not belong to your claim, and fill in where the weights were published.\n"
     ) + text
 
 
-def _alias(observed: Observed, name: str) -> str:
-    """What a server calls the model, else the file's name without its extension."""
-    return observed.value("alias") or _EXTENSION.sub("", observed.value("weights.file") or name)
-
-
 def _file(observed: Observed, prefix: str, *, read_here: bool) -> dict[str, Any]:
     """One file's claims; a server's path is of no use on another machine."""
-    return {
-        "file": observed.value(f"{prefix}.file"),
-        "path": observed.value(f"{prefix}.path") if read_here else None,
-        "sha256": observed.value(f"{prefix}.sha256"),
-        "bytes": observed.value(f"{prefix}.bytes"),
-    }
-
-
-def _ftype(observed: Observed) -> str | None:
-    """The file type, unless it is only guessed."""
-    values = observed.values.get("quantization.ftype", ())
-    return next((v.value for v in values if v.source is not Source.SERVER_GUESS), None)
-
-
-def _further_files(observed: Observed) -> dict[str, Any]:
-    names = [
-        field.removeprefix("files.").removesuffix(".sha256")
-        for field in observed.values
-        if field.startswith("files.") and field.endswith(".sha256")
-    ]
-    files = {name: _file(observed, f"files.{name}", read_here=True) for name in names}
-    return {"files": files} if files else {}
-
-
-def _serving(observed: Observed) -> dict[str, Any]:
-    context = observed.value("context")
-    caches = {name: observed.value(name) for name in ("cache_type_k", "cache_type_v")}
-    return {
-        "context": context if context and context >= _LEAST_CONTEXT else None,
-        **{name: kind if kind in get_args(CacheType) else None for name, kind in caches.items()},
-    }
+    claims = {field: observed.value(f"{prefix}.{field}") for field in _FILE_FIELDS}
+    return claims if read_here else claims | {"path": None}
 
 
 def _quoted(value: Any) -> Any:
@@ -115,7 +93,3 @@ _Dumper.add_representer(
     _Quoted,
     lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"'),
 )
-
-
-def _comment(text: Any) -> str:
-    return "".join(c if c.isprintable() else " " for c in str(text))[:90]

@@ -5,7 +5,7 @@
 'Q4_K_M'
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,11 @@ class Observed:
     def value(self, name: str) -> Any:
         """What the strongest source says about a field; None where nobody does."""
         return next((found.value for found in self.values.get(name, ())), None)
+
+    def certain(self, name: str) -> str | None:
+        """What the strongest source says that does not only guess; None where all do."""
+        values = self.values.get(name, ())
+        return next((str(v.value) for v in values if v.source is not Source.SERVER_GUESS), None)
 
 
 def observe(
@@ -102,8 +107,8 @@ class _Collection:
                 f"the header's file type {header.ftype_number} is unknown to the installed gguf "
                 "library; a newer one may know it"
             )
-        for name, value in _header_fields(header):
-            self._add(name, value, Source.FILE_HEADER)
+        for name, attribute in _HEADER_FIELDS.items():
+            self._add(name, getattr(header, attribute), Source.FILE_HEADER)
 
     def further_file(self, name: str, path: Path, show: Console | None) -> None:
         self._hash(f"files.{name}", path, show)
@@ -168,17 +173,18 @@ _SERVER_NUMBERS = (
 )
 
 
-def _header_fields(header: GgufHeader) -> Iterable[tuple[str, Any]]:
-    yield "quantization.tensor_types", header.tensor_types
-    yield "chat_template.sha256", header.chat_template_sha256
-    yield "header_name", header.name
-    yield "architecture", header.architecture
-    yield "size_label", header.size_label
-    yield "quantization_version", header.quantization_version
-    yield "n_params", header.n_params
-    yield "tensor_bytes", header.tensor_bytes
-    yield "n_vocab", header.n_vocab
-    yield "context_trained", header.context_length
+_HEADER_FIELDS = {
+    "quantization.tensor_types": "tensor_types",
+    "chat_template.sha256": "chat_template_sha256",
+    "header_name": "name",
+    "architecture": "architecture",
+    "size_label": "size_label",
+    "quantization_version": "quantization_version",
+    "n_params": "n_params",
+    "tensor_bytes": "tensor_bytes",
+    "n_vocab": "n_vocab",
+    "context_trained": "context_length",
+}
 
 
 def _served_file(said: Mapping[str, Any], seen: _Collection) -> Path | None:
@@ -187,16 +193,14 @@ def _served_file(said: Mapping[str, Any], seen: _Collection) -> Path | None:
         return None
     model_path = _text(said.get("model_path"))
     if model_path is None:
-        seen.notes.append("the weights could not be read: the server names no file")
+        reason = "the server names no file"
     elif not (said.get("managed") is True or is_loopback(_text(said.get("base_url")) or "")):
-        seen.notes.append("the weights could not be read: the server is on another machine")
+        reason = "the server is on another machine"
     elif not Path(model_path).is_absolute():
-        seen.notes.append(
-            f"the weights could not be read: the server's path {model_path!r} is relative to a "
-            "folder that is not known here"
-        )
+        reason = f"the server's path {model_path!r} is relative to a folder that is not known here"
     else:
         return Path(model_path)
+    seen.notes.append(f"the weights could not be read: {reason}")
     return None
 
 
