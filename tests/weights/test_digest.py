@@ -7,8 +7,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -194,21 +192,12 @@ def test_processes_that_start_at_once_read_once(tmp_path: Path, cache: Path) -> 
     assert sorted(read) == [0, 0, size]
 
 
-def progress_that_calls(change: Callable[[int], None]) -> object:
-    """A progress bar whose every step is a call of `change`."""
-
-    @contextmanager
-    def progress(*_: object) -> Iterator[Callable[[int], None]]:
-        yield change
-
-    return progress
-
-
 @pytest.mark.parametrize("how", ["longer", "shorter", "touched", "replaced"])
 def test_a_file_that_changes_while_it_is_hashed_is_noticed(
     file: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    def change(count: int) -> None:
+    def change(*_: object) -> None:
+        """Every step of the progress bar is a change."""
         if how == "longer":
             with file.open("ab") as more:
                 more.write(b"x" * 10)
@@ -222,7 +211,7 @@ def test_a_file_that_changes_while_it_is_hashed_is_noticed(
             other.replace(file)
 
     monkeypatch.setattr(digest, "_CHUNK_BYTES", 1000)
-    monkeypatch.setattr(digest, "_progress", progress_that_calls(change))
+    monkeypatch.setattr(digest.Progress, "advance", change)
     with pytest.raises(WeightsError) as caught:
         file_sha256(file)
     assert str(caught.value) == f"{file}: changed while it was hashed; wait until it is complete"

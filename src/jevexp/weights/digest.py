@@ -8,11 +8,11 @@ import hashlib
 import logging
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import BinaryIO
 
 from rich.console import Console
 from rich.progress import (
@@ -67,15 +67,15 @@ def parts_of(path: Path) -> tuple[Path, ...]:
     Raises:
         WeightsError: a part is missing; names it.
     """
-    found = _PART.fullmatch(path.name)
-    if found is None:
+    name = _PART.fullmatch(path.name)
+    if name is None:
         return (path,)
-    count = int(found["count"])
-    if not 1 <= int(found["number"]) <= count:
-        raise WeightsError(f"{path}: part {int(found['number'])} of {count} cannot be")
+    count = int(name["count"])
+    if not 1 <= int(name["number"]) <= count:
+        raise WeightsError(f"{path}: part {int(name['number'])} of {count} cannot be")
     parts = []
     for number in range(1, count + 1):
-        part = path.with_name(f"{found['name']}-{number:05}-of-{count:05}.gguf")
+        part = path.with_name(f"{name['name']}-{number:05}-of-{count:05}.gguf")
         # One by one, so that a name that claims 99,999 parts is refused at the first one missing.
         if not part.exists():
             raise WeightsError(f"{part}: missing; part {number} of {count}")
@@ -113,71 +113,69 @@ def file_sha256(path: Path, *, show: Console | None = None) -> Digest:
     Raises:
         WeightsError: the file cannot be read, a part is missing, or it changes while it is read.
     """
-    parts_of_model = parts_of(path)
-    hashes = [_remembered(file, show) for file in parts_of_model]
-    size = sum(one.bytes for one in hashes)
-    read = sum(one.bytes_read for one in hashes)
-    if len(hashes) == 1:
-        return Digest(hashes[0].sha256, size, (), read)
-    parts = tuple(one.sha256 for one in hashes)
-    whole = hashlib.sha256("".join(f"{part}\n" for part in parts).encode()).hexdigest()
-    return Digest(whole, size, parts, read)
+    digests = [_remembered(file, show) for file in parts_of(path)]
+    if len(digests) == 1:
+        return digests[0]
+    parts = tuple(digest.sha256 for digest in digests)
+    return Digest(
+        hashlib.sha256("".join(f"{part}\n" for part in parts).encode()).hexdigest(),
+        sum(digest.bytes for digest in digests),
+        parts,
+        sum(digest.bytes_read for digest in digests),
+    )
 
 
 def _remembered(path: Path, show: Console | None) -> Digest:
-    cache = HashCache(path)
-    with cache.locked():
+    """The digest of one file, which is read again only where it may have changed.
+
+    Losing what is remembered costs time and nothing else: a cache folder that cannot be written is
+    a warning in the log, and what is there but makes no sense is ignored.
+    """
+    absolute = str(path.absolute())
+    name = hashlib.sha256(os.fsencode(absolute)).hexdigest()
+    file = cache_folder() / _FOLDER / f"{name}.json"
+    with ExitStack() as stack:
+        try:
+            # One process at a time; the system frees the lock of one that dies.
+            stack.enter_context(locked(file.with_name(f"{file.name}.lock")))
+        except OSError as error:
+            log.warning("%s: hashes cannot be remembered: %s", file.parent, error.strerror)
         stamp = _stamp(path)
-        if known := cache.recall(stamp):
-            return Digest(known, stamp.size, (), 0)
+        try:
+            entry = loads(read_document(file, most=_MOST_BYTES))
+        except (OSError, ValueError):
+            entry = None
+        facts = {"path": ascii(absolute), **stamp}
+        sha256 = entry.get("sha256") if isinstance(entry, dict) else None
+        if (
+            isinstance(sha256, str)
+            and _SHA256.fullmatch(sha256)
+            and entry == facts | {"sha256": sha256}
+        ):
+            return Digest(sha256, stamp["size"], (), 0)
         sha256 = _hash(path, stamp, show)
-        cache.keep(stamp, sha256)
-        return Digest(sha256, stamp.size, (), stamp.size)
+        # Said when the lock was not to be had, or as good as: the disk is full.
+        with suppress(OSError), Folder.named(file.parent) as folder:
+            folder.replace(file.name, dumps(facts | {"sha256": sha256}).encode())
+        return Digest(sha256, stamp["size"], (), stamp["size"])
 
 
-@dataclass(frozen=True, slots=True)
-class Stamp:
+def _stamp(path: Path, descriptor: int | None = None) -> dict[str, int]:
     """What tells that a file may have changed: times in nanoseconds, size in bytes.
 
     `ctime_ns` moves also when somebody sets `mtime_ns` back.
     """
-
-    size: int
-    mtime_ns: int
-    ctime_ns: int
-    inode: int
-
-    @classmethod
-    def of(cls, status: os.stat_result) -> Self:
-        """The stamp of an open file."""
-        return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+    if descriptor is None:
+        with opened(path) as file:
+            return _stamp(path, file.fileno())
+    status = os.fstat(descriptor)
+    times = {"mtime_ns": status.st_mtime_ns, "ctime_ns": status.st_ctime_ns}
+    return {"size": status.st_size, **times, "inode": status.st_ino}
 
 
-def _stamp(path: Path) -> Stamp:
-    with opened(path) as file:
-        return Stamp.of(os.fstat(file.fileno()))
-
-
-def _hash(path: Path, stamp: Stamp, show: Console | None) -> str:
+def _hash(path: Path, stamp: Mapping[str, int], show: Console | None) -> str:
     digest = hashlib.sha256()
-    read = 0
-    with opened(path) as file, _progress(path, stamp.size, show) as advance:
-        # One byte more than expected tells a file that grows.
-        while read <= stamp.size and (chunk := file.read(_CHUNK_BYTES)):
-            digest.update(chunk)
-            read += len(chunk)
-            advance(len(chunk))
-        after = Stamp.of(os.fstat(file.fileno()))
-    if read != stamp.size or after != stamp or _stamp(path) != stamp:
-        raise WeightsError(f"{path}: changed while it was hashed; wait until it is complete")
-    return digest.hexdigest()
-
-
-@contextmanager
-def _progress(path: Path, size: int, show: Console | None) -> Iterator[Callable[[int], None]]:
-    if show is None or not show.is_terminal:
-        yield lambda _: None
-        return
+    size, read = stamp["size"], 0
     bar = Progress(
         TextColumn("hashing {task.description}", markup=False),
         BarColumn(),
@@ -186,51 +184,16 @@ def _progress(path: Path, size: int, show: Console | None) -> Iterator[Callable[
         TimeRemainingColumn(),
         console=show,
         transient=True,
+        disable=show is None or not show.is_terminal,
     )
-    with bar:
+    with opened(path) as file, bar:
         task = bar.add_task(path.name, total=size)
-        yield lambda count: bar.advance(task, count)
-
-
-class HashCache:
-    """The hash of the file at one absolute path.
-
-    Losing it costs time and nothing else: a cache folder that cannot be written is a warning in
-    the log, and what is there but makes no sense is ignored.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = str(path.absolute())
-        name = hashlib.sha256(os.fsencode(self._path)).hexdigest()
-        self._entry = cache_folder() / _FOLDER / f"{name}.json"
-
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """One process at a time; the system frees the lock of one that dies."""
-        with ExitStack() as stack:
-            try:
-                stack.enter_context(locked(self._entry.with_name(f"{self._entry.name}.lock")))
-            except OSError as error:
-                place = self._entry.parent
-                log.warning("%s: hashes cannot be remembered: %s", place, error.strerror)
-            yield
-
-    def recall(self, stamp: Stamp) -> str | None:
-        """The SHA-256 of the file as `stamp` describes it, or None."""
-        try:
-            entry = loads(read_document(self._entry, most=_MOST_BYTES))
-        except (OSError, ValueError):
-            return None
-        if not isinstance(entry, dict) or not isinstance(sha256 := entry.get("sha256"), str):
-            return None
-        same = entry == self._content(stamp, sha256)
-        return sha256 if same and _SHA256.fullmatch(sha256) else None
-
-    def keep(self, stamp: Stamp, sha256: str) -> None:
-        """Remember; the file is replaced as a whole, so that nobody ever reads half of it."""
-        # Said when the lock was not to be had, or as good as: the disk is full.
-        with suppress(OSError), Folder.named(self._entry.parent) as folder:
-            folder.replace(self._entry.name, dumps(self._content(stamp, sha256)).encode())
-
-    def _content(self, stamp: Stamp, sha256: str) -> dict[str, str | int]:
-        return {"path": ascii(self._path), **asdict(stamp), "sha256": sha256}
+        # One byte more than expected tells a file that grows.
+        while read <= size and (chunk := file.read(_CHUNK_BYTES)):
+            digest.update(chunk)
+            read += len(chunk)
+            bar.advance(task, len(chunk))
+        after = _stamp(path, file.fileno())
+    if read != size or after != stamp or _stamp(path) != stamp:
+        raise WeightsError(f"{path}: changed while it was hashed; wait until it is complete")
+    return digest.hexdigest()

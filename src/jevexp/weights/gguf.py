@@ -9,8 +9,7 @@ believed, and nothing is kept but scalars, a few short texts and one count a ten
 import hashlib
 import os
 import struct
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -72,8 +71,8 @@ class GgufHeader:
 
 
 @dataclass(slots=True)
-class GgufMetadata:
-    """The scalars and chosen texts by key, the arrays' lengths, and what the tensors are.
+class _Metadata:
+    """One file's scalars and chosen texts by key, its arrays' lengths, and what its tensors are.
 
     `tensor_types` maps the format's number of a type to a count; `n_params` counts elements and
     `tensor_bytes` what they occupy.
@@ -82,10 +81,17 @@ class GgufMetadata:
     values: dict[str, int | float | str] = field(default_factory=dict)
     lengths: dict[str, int] = field(default_factory=dict)
     chat_template_sha256: str | None = None
-    tensor_types: dict[int, int] = field(default_factory=dict)
-    n_tensors: int = 0
+    tensor_types: Counter[int] = field(default_factory=Counter)
     n_params: int = 0
     tensor_bytes: int = 0
+
+    def text(self, key: str) -> str | None:
+        value = self.values.get(key)
+        return value if isinstance(value, str) else None
+
+    def whole(self, key: str) -> int | None:
+        value = self.values.get(key)
+        return value if type(value) is int else None
 
 
 def read_header(path: Path) -> GgufHeader:
@@ -96,92 +102,67 @@ def read_header(path: Path) -> GgufHeader:
     Raises:
         WeightsError: in one line, the file and what was found.
     """
+    from gguf import GGMLQuantizationType
+
     files = parts_of(path)
-    metadata = [_read_metadata(file) for file in files]
+    metadata = []
+    for file_path in files:
+        with opened(file_path) as file:
+            try:
+                metadata.append(_Walk(file, os.fstat(file.fileno()).st_size).metadata())
+            except _Malformed as error:
+                raise WeightsError(f"{file_path}: {error}") from error
     _check_parts(files, metadata)
     first = metadata[0]
-    architecture = _text(first, "general.architecture")
-    number = _whole(first, "general.file_type")
+    architecture = first.text("general.architecture")
+    number = first.whole("general.file_type")
+    names = {int(kind): str(kind.name) for kind in GGMLQuantizationType}
+    types: Counter[str] = Counter()
+    for part in metadata:
+        for kind, count in part.tensor_types.items():
+            types[names.get(kind, f"TYPE_{kind}")] += count
     return GgufHeader(
-        name=_text(first, "general.name"),
+        name=first.text("general.name"),
         architecture=architecture,
         ftype=None if number is None else ftype_of(number),
         ftype_number=number,
-        size_label=_text(first, "general.size_label"),
-        quantization_version=_whole(first, "general.quantization_version"),
-        tensor_types=_histogram(metadata),
+        size_label=first.text("general.size_label"),
+        quantization_version=first.whole("general.quantization_version"),
+        tensor_types=dict(sorted(types.items(), key=lambda pair: (-pair[1], pair[0]))),
         n_params=sum(part.n_params for part in metadata),
         tensor_bytes=sum(part.tensor_bytes for part in metadata),
         chat_template_sha256=first.chat_template_sha256,
-        context_length=_whole(first, f"{architecture}.context_length"),
+        context_length=first.whole(f"{architecture}.context_length"),
         n_vocab=first.lengths.get("tokenizer.ggml.tokens")
-        or _whole(first, f"{architecture}.vocab_size"),
+        or first.whole(f"{architecture}.vocab_size"),
         parts=len(files),
     )
 
 
-def _check_parts(files: tuple[Path, ...], metadata: list[GgufMetadata]) -> None:
+def _check_parts(files: tuple[Path, ...], metadata: list[_Metadata]) -> None:
     """Whether the headers agree with the names about what is split into what."""
     for index, (file, part) in enumerate(zip(files, metadata, strict=True)):
-        count = _whole(part, "split.count") or 1
+        count = part.whole("split.count") or 1
         if count != len(files):
             raise WeightsError(
                 f"{file}: its header says {count} parts, its name says {len(files)}; "
                 "parts are named NAME-00001-of-00003.gguf"
             )
-        number = _whole(part, "split.no") or 0
+        number = part.whole("split.no") or 0
         if number != index:
             raise WeightsError(
                 f"{file}: its header says part {number + 1}, its name says part {index + 1}"
             )
-    expected = _whole(metadata[0], "split.tensors.count")
-    found = sum(part.n_tensors for part in metadata)
-    if len(files) > 1 and expected is not None and expected != found:
-        raise WeightsError(f"{files[0]}: expected {expected} tensors in all parts, found {found}")
-
-
-def _histogram(metadata: list[GgufMetadata]) -> dict[str, int]:
-    from gguf import GGMLQuantizationType
-
-    names: dict[int, str] = {int(kind): str(kind.name) for kind in GGMLQuantizationType}
-    counts: dict[str, int] = {}
-    for part in metadata:
-        for kind, count in part.tensor_types.items():
-            name = names.get(kind, f"TYPE_{kind}")
-            counts[name] = counts.get(name, 0) + count
-    return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
-
-
-def _text(metadata: GgufMetadata, key: str) -> str | None:
-    value: Any = metadata.values.get(key)
-    return value if isinstance(value, str) else None
-
-
-def _whole(metadata: GgufMetadata, key: str) -> int | None:
-    value: Any = metadata.values.get(key)
-    return value if type(value) is int else None
-
-
-def _read_metadata(path: Path) -> GgufMetadata:
-    """Read one file; a split model's other files are not looked for.
-
-    Raises:
-        WeightsError: the file cannot be read, is no GGUF file, or is not whole.
-    """
-    with opened(path) as file, _explained(path):
-        return _Walk(file, os.fstat(file.fileno()).st_size).metadata()
+    expected = metadata[0].whole("split.tensors.count")
+    n_tensors = sum(part.tensor_types.total() for part in metadata)
+    if len(files) > 1 and expected is not None and expected != n_tensors:
+        raise WeightsError(
+            f"{files[0]}: expected {expected} tensors in all parts, found {n_tensors}"
+        )
 
 
 class _Malformed(Exception):
     """The file is not what it should be; says what was found."""
-
-
-@contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except _Malformed as error:
-        raise WeightsError(f"{path}: {error}") from error
 
 
 class _Walk:
@@ -192,9 +173,9 @@ class _Walk:
         self._size = size
         self._at = 0
         self._strings = 0
-        self._metadata = GgufMetadata()
+        self._metadata = _Metadata()
 
-    def metadata(self) -> GgufMetadata:
+    def metadata(self) -> _Metadata:
         n_tensors, n_keys = self._start()
         seen: set[str] = set()
         for _ in range(n_keys):
@@ -227,7 +208,7 @@ class _Walk:
         if kind == _ARRAY:
             self._array(key)
         elif kind != _STRING:
-            self._metadata.values[key] = self._scalar(kind, key)
+            self._metadata.values[key] = self._number(self._format(kind, key), key)
         elif key == _TEMPLATE:
             text = self._bytes(key, _LONGEST_TEMPLATE)
             self._metadata.chat_template_sha256 = hashlib.sha256(text).hexdigest()
@@ -262,10 +243,6 @@ class _Walk:
             seek(length, os.SEEK_CUR)
         self._at = at
 
-    def _scalar(self, kind: int, key: str) -> int | float:
-        value: int | float = self._unpack(self._format(kind, key), key)
-        return value
-
     def _format(self, kind: int, key: str) -> str:
         if kind not in _SCALARS:
             raise _Malformed(f"{key} has the unknown type {kind}")
@@ -273,7 +250,10 @@ class _Walk:
 
     def _tensors(self, count: int) -> None:
         """The tensors' descriptions, and whether the file is long enough for all of them."""
-        sizes = _block_sizes()
+        from gguf import GGML_QUANT_SIZES
+
+        # The elements of a block and the bytes that it occupies, by the format's number of a type.
+        sizes = {int(kind): size for kind, size in GGML_QUANT_SIZES.items()}
         metadata = self._metadata
         end = 0
         for _ in range(count):
@@ -292,10 +272,9 @@ class _Walk:
             block, occupied = sizes.get(kind, (1, 0))
             size = elements // block * occupied
             end = max(end, offset + size)
-            metadata.tensor_types[kind] = metadata.tensor_types.get(kind, 0) + 1
+            metadata.tensor_types[kind] += 1
             metadata.n_params += elements
             metadata.tensor_bytes += size
-        metadata.n_tensors = count
         alignment = metadata.values.get("general.alignment", 32)
         if type(alignment) is not int or alignment < 1 or alignment & (alignment - 1):
             raise _Malformed(f"general.alignment is {alignment!r}, not a power of two")
@@ -304,7 +283,7 @@ class _Walk:
             raise _Malformed(f"ends early: its tensors need {needed} bytes, found {self._size}")
 
     def _count(self, what: str, most: int, *, least_bytes: int) -> int:
-        count = self._number("<Q", f"the number of {what}")
+        count: int = self._number("<Q", f"the number of {what}")
         if count > most:
             raise _Malformed(f"claims {count} {what}; at most {most} can be read")
         if count * least_bytes > self._size:
@@ -320,13 +299,8 @@ class _Walk:
             raise _Malformed(f"{what} claims {length} bytes; at most {longest} can be read")
         return self._take(length, what)
 
-    def _number(self, form: str, what: str) -> int:
-        value: int = self._unpack(form, what)
-        return value
-
-    def _unpack(self, form: str, what: str) -> int:
-        value: int = struct.unpack(form, self._take(struct.calcsize(form), what))[0]
-        return value
+    def _number(self, form: str, what: str) -> Any:
+        return struct.unpack(form, self._take(struct.calcsize(form), what))[0]
 
     def _take(self, count: int, what: str) -> bytes:
         self._check(count, what)
@@ -346,10 +320,3 @@ class _Walk:
             raise _Malformed(
                 f"ends early: {what} needs {count} bytes at {self._at}, found {self._size} in all"
             )
-
-
-def _block_sizes() -> dict[int, tuple[int, int]]:
-    """The elements of a block and the bytes that it occupies, by the format's number of a type."""
-    from gguf import GGML_QUANT_SIZES
-
-    return {int(kind): sizes for kind, sizes in GGML_QUANT_SIZES.items()}
