@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from rich.progress import Progress
 
 from jevexp.untrusted import writing
 from jevexp.weights import digest
@@ -211,7 +212,7 @@ def test_a_file_that_changes_while_it_is_hashed_is_noticed(
             other.replace(file)
 
     monkeypatch.setattr(digest, "_CHUNK_BYTES", 1000)
-    monkeypatch.setattr(digest.Progress, "advance", change)
+    monkeypatch.setattr(Progress, "advance", change)
     with pytest.raises(WeightsError) as caught:
         file_sha256(file)
     assert str(caught.value) == f"{file}: changed while it was hashed; wait until it is complete"
