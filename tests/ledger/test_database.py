@@ -172,11 +172,11 @@ def test_threads_share_one_ledger(ledger: DatabaseLedger) -> None:
 
 LOCKS = """
 import sys, time
-from jevexp.ledger.database import DatabaseLedger, _lock_totals
+from jevexp.ledger.database import DatabaseLedger, _read_totals
 from sqlalchemy.engine import make_url
 ledger = DatabaseLedger(make_url(sys.argv[1]), 1.0)
 with ledger._database.engine.begin() as connection:
-    _lock_totals(connection)
+    _read_totals(connection, lock=True)
     print("locked", flush=True)
     time.sleep(60)
 """

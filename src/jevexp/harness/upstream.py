@@ -1,16 +1,16 @@
 """Runs tasks through the pinned harness's own Runner and Ledger, around one of our backends."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
-from jevexp.backends.protocol import Backend, Estimates, Prepares
+from jevexp.backends.protocol import Estimates, Prepares
 from jevexp.core.decision import Request
 from jevexp.core.json import dumps, loads, representable
 from jevexp.core.record import Record, Summary
 from jevexp.core.task import Task
 from jevexp.errors import InputError
-from jevexp.harness.runner import RunContext, RunOutcome, Tariff
+from jevexp.harness.runner import RunContext, RunOutcome
 from jevexp.harness.stops import StopReason, StopRules
 from jevexp.harness.upstream_package import Package
 from jevexp.ledger.file import FileLedger
@@ -127,14 +127,7 @@ class UpstreamRunner:
 
         theirs = their_tasks(package, tasks)
         kind = PreparingAdapter if isinstance(run.backend, Prepares) else Adapter
-        adapter = kind(
-            run.backend,
-            {task.id: Request.of(task, run.model) for task in tasks},
-            run.tariff,
-            result=package.DecisionResult,
-            next_task=next_task,
-            waiting=run.waiting,
-        )
+        adapter = kind(run, tasks, result=package.DecisionResult, next_task=next_task)
         if run.files.path.resolve().is_relative_to(package.location.root):
             raise InputError(
                 f"{run.files.path}: the harness writes nothing into its own folder "
@@ -190,35 +183,26 @@ class Adapter:
     `asked` counts the tasks that were put to the backend.
 
     Args:
-        backend: an open provider.
-        requests: what is asked for each task id; the harness's tasks hold gold labels as well.
-        tariff: prices in US dollars per million tokens.
+        run: the open provider, its tariff, and what surrounds a wait for it.
+        tasks: ours; the harness hands over its own, which hold gold labels.
         result: the harness's DecisionResult.
         next_task: called before each reservation; an exception from it ends the run.
-        waiting: entered while the provider is waited for.
     """
 
     def __init__(
-        self,
-        backend: Backend,
-        requests: Mapping[str, Request],
-        tariff: Tariff,
-        *,
-        result: Any,
-        next_task: Callable[[], None],
-        waiting: Callable[[], AbstractContextManager[None]],
+        self, run: RunContext, tasks: Iterable[Task], *, result: Any, next_task: Callable[[], None]
     ) -> None:
-        self.name = backend.name
-        self.price_input_per_m = tariff.input_per_m
-        self.price_output_per_m = tariff.output_per_m
-        if tariff.basis is not None:
-            self.cost_basis = tariff.basis
+        self.name = run.backend.name
+        self.price_input_per_m = run.tariff.input_per_m
+        self.price_output_per_m = run.tariff.output_per_m
+        if run.tariff.basis is not None:
+            self.cost_basis = run.tariff.basis
         self.asked = 0
-        self._backend = backend
-        self._requests = requests
+        self._backend = run.backend
+        self._requests = {task.id: Request.of(task, run.model) for task in tasks}
         self._result = result
         self._next_task = next_task
-        self._waiting = waiting
+        self._waiting = run.waiting
 
     def reserve_estimate(self, task: Any) -> float | None:
         """The backend's own estimate in US dollars, or None."""

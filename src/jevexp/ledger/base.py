@@ -28,15 +28,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class OpenReservation:
-    """A reservation that nobody settled.
+    """A reservation that nobody settled, of `usd` US dollars; None for what its row does not say.
 
-    Attributes:
-        reservation_id: its id.
-        usd: what it sets aside, in US dollars.
-        ts: when it was made, in seconds since the epoch; None where the row does not say.
-        task_id: the task that it is for, None where the row does not say.
-        adapter: the provider's name, None where the row does not say.
-        owner: who made it, None where nobody kept that.
+    `ts` is when it was made, in seconds since the epoch, `adapter` the provider's name; `owner` is
+    None where nobody kept who made it.
     """
 
     reservation_id: str
@@ -63,11 +58,8 @@ class OpenReservation:
 class Statement:
     """A ledger at one moment; amounts are US dollars.
 
-    Attributes:
-        cap_usd: its first cap; None before the first reservation.
-        charged_usd: settled charges and open reservations together.
-        reservations: how many were ever made.
-        open: those that nobody settled, oldest first.
+    `cap_usd` is its first cap, None before the first reservation; `charged_usd` includes the open
+    reservations, of which `open` has the oldest first; `reservations` counts all ever made.
     """
 
     cap_usd: float | None

@@ -65,15 +65,13 @@ class DatabaseLedger(Ledger):
 
     Args:
         url: the database, with the password if it needs one; it appears in no message.
-        cap_usd: this run's cap in US dollars.
-        now: seconds since the epoch, for the rows' `ts`.
+        cap_usd, now, own_rows: as for `Ledger`.
         timeout_s: how long a database that does not answer, or a lock, is waited for.
-        own_rows: a new file in which this run's rows are kept as well.
         read_only: only look; where there are no tables the ledger is empty, and stays so.
 
     Raises:
         LedgerUnavailable: the database cannot be reached.
-        LedgerError: the cap is not a finite amount, or the tables are not ours.
+        LedgerError, FileExistsError: as for `Ledger`; or the tables are not ours.
     """
 
     def __init__(
@@ -95,7 +93,7 @@ class DatabaseLedger(Ledger):
         self._reached = True
         self._is_there = True
         try:
-            self._change(self._look if read_only else self._create, opening=True)
+            self._change(self._open, opening=True)
         except LedgerError:
             self.close()
             raise
@@ -129,17 +127,16 @@ class DatabaseLedger(Ledger):
         super().close()
         self._database.engine.dispose()
 
-    def _create(self, connection: Connection) -> None:
-        self._database.lock_schema(connection)
-        create_tables(connection)
-        known = select(sessions.c.id).where(sessions.c.id == self._owner_id)
-        if connection.execute(known).first() is None:
-            fields = dumps(self._owner().model_dump())
-            connection.execute(insert(sessions).values(id=self._owner_id, fields=fields))
-        self._first_cap_usd = _read_totals(connection).cap_usd
-
-    def _look(self, connection: Connection) -> None:
-        self._is_there = tables_exist(connection)
+    def _open(self, connection: Connection) -> None:
+        if self._read_only:
+            self._is_there = tables_exist(connection)
+        else:
+            self._database.lock_schema(connection)
+            create_tables(connection)
+            known = select(sessions.c.id).where(sessions.c.id == self._owner_id)
+            if connection.execute(known).first() is None:
+                fields = dumps(self._owner().model_dump())
+                connection.execute(insert(sessions).values(id=self._owner_id, fields=fields))
         if self._is_there:
             self._first_cap_usd = _read_totals(connection).cap_usd
 
@@ -147,7 +144,7 @@ class DatabaseLedger(Ledger):
         self._check_writable()
 
         def reserve(connection: Connection) -> CapReached | None:
-            sums = _lock_totals(connection)
+            sums = _read_totals(connection, lock=True)
             if _find(connection, row["reservation_id"], "reserve") is not None:
                 # An earlier attempt was committed, and only its answer was lost.
                 return None
@@ -174,7 +171,7 @@ class DatabaseLedger(Ledger):
         def settle(connection: Connection) -> float:
             nonlocal tried
             again, tried = tried, True
-            sums = _lock_totals(connection)
+            sums = _read_totals(connection, lock=True)
             name = row["reservation_id"]
             reserved = _find(connection, name, "reserve")
             if reserved is None:
@@ -236,17 +233,11 @@ def _is_locked(error: DBAPIError) -> bool:
     )
 
 
-def _read_totals(connection: Connection) -> _Totals:
-    return _as_totals(connection.execute(select(totals)).one())
-
-
-def _lock_totals(connection: Connection) -> _Totals:
-    # SQLite has no such lock, and needs none: the whole transaction is the only writer.
-    return _as_totals(connection.execute(select(totals).with_for_update()).one())
-
-
-def _as_totals(stored: Any) -> _Totals:
+def _read_totals(connection: Connection, *, lock: bool = False) -> _Totals:
     """What the database has, if it can be: SQLite keeps anything in any column."""
+    # SQLite has no such lock, and needs none: the whole transaction is the only writer.
+    query = select(totals).with_for_update() if lock else select(totals)
+    stored = connection.execute(query).one()
     if not (isinstance(stored.charged, str) and _FRACTION.fullmatch(stored.charged)):
         raise _Damaged("charged is no amount")
     if not isinstance(stored.n_rows, int) or stored.n_rows < 0:

@@ -10,7 +10,7 @@ import os
 import socket
 import sqlite3
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -93,24 +93,7 @@ def create_tables(connection: sa.Connection) -> None:
         )
 
 
-class Database(Protocol):
-    """What differs between the kinds of databases."""
-
-    engine: sa.Engine
-
-    def lock_schema(self, connection: sa.Connection) -> None:
-        """Let nobody else make tables until this transaction ends."""
-
-    def holder(self) -> str:
-        """Who keeps others waiting, for a message."""
-
-
-def connect(url: sa.URL) -> Database:
-    """Prepare connections; nothing is connected to yet. The URL holds the password."""
-    return _Sqlite(url) if url.get_backend_name() == "sqlite" else _Postgres(url)
-
-
-class _Sqlite:
+class Sqlite:
     """SQLite: one writer at a time, which BEGIN IMMEDIATE makes us from the start."""
 
     def __init__(self, url: sa.URL) -> None:
@@ -146,7 +129,7 @@ class _Sqlite:
         return holder(*(Path(f"{self._path}{suffix}") for suffix in ("", "-wal", "-shm")))
 
 
-class _Postgres:
+class Postgres:
     """PostgreSQL: a row that is locked by whoever changes it, wherever they are."""
 
     def __init__(self, url: sa.URL) -> None:
@@ -197,3 +180,8 @@ class _Postgres:
             return "another process"
         application, address, pid = longest
         return f"{application or 'a client'} from {address or 'here'} (server process {pid})"
+
+
+def connect(url: sa.URL) -> Sqlite | Postgres:
+    """Prepare connections; nothing is connected to yet. The URL holds the password."""
+    return Sqlite(url) if url.get_backend_name() == "sqlite" else Postgres(url)

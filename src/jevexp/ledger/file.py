@@ -25,13 +25,7 @@ from jevexp.ledger.state import (
     cap_row,
     check_fits,
 )
-from jevexp.untrusted.files import (
-    MAX_LINE_BYTES,
-    RefusedPath,
-    open_file,
-    opened,
-    read_document,
-)
+from jevexp.untrusted.files import MAX_LINE_BYTES, RefusedPath, open_file, opened, read_document
 from jevexp.untrusted.locks import LockHeld, give_back, take
 from jevexp.untrusted.writing import Folder
 
@@ -49,14 +43,12 @@ class FileLedger(Ledger):
 
     Args:
         path: the ledger file; made where it does not exist.
-        cap_usd: this run's cap in US dollars.
-        now: seconds since the epoch, for the rows' `ts`.
+        cap_usd, now, own_rows: as for `Ledger`; with `own_rows` the file is shared.
         lock_timeout_s: how long another process may hold the lock.
-        own_rows: a new file in which this run's rows are kept as well, if this one is shared.
         read_only: only look; the file has to exist, and nothing in it is mended.
 
     Raises:
-        LedgerError: the cap is not a finite amount, or the file is no ledger.
+        LedgerError, FileExistsError: as for `Ledger`; or the file is no ledger.
     """
 
     def __init__(

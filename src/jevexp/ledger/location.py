@@ -214,5 +214,5 @@ def lock_excludes(path: Path) -> bool:
     """Whether a lock that is held here keeps another process from taking it."""
     with Folder.named(path.parent) as folder, folder.append(path.name) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        done = subprocess.run([sys.executable, "-I", "-S", "-c", _TRY, str(path)], check=False)
-    return done.returncode == 1
+        completed = subprocess.run([sys.executable, "-I", "-S", "-c", _TRY, str(path)], check=False)
+    return completed.returncode == 1

@@ -4,6 +4,7 @@ import importlib.metadata
 import os
 import platform
 import subprocess
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -181,21 +182,18 @@ def describe_software() -> Software:
     """Collect it; null for what is not installed or not known."""
     commit = _git("rev-parse", "HEAD")
     changes = _git("status", "--porcelain") if commit else None
+    packages: dict[str, str | None] = dict.fromkeys(PACKAGES)
+    for name in PACKAGES:
+        with suppress(importlib.metadata.PackageNotFoundError):
+            packages[name] = importlib.metadata.version(name)
     return Software(
         jevexp=jevexp.__version__,
         git_commit=commit,
         git_dirty=None if changes is None else bool(changes),
         python=platform.python_version(),
         platform=platform.platform(),
-        packages={name: _version(name) for name in PACKAGES},
+        packages=packages,
     )
-
-
-def _version(name: str) -> str | None:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
 
 
 def _git(*arguments: str) -> str | None:
@@ -206,7 +204,7 @@ def _git(*arguments: str) -> str | None:
     # Inside of a hook they name the repository that the hook is of.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             ["git", "-C", str(source), *arguments],
             env=environment,
             capture_output=True,
@@ -216,4 +214,4 @@ def _git(*arguments: str) -> str | None:
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout.strip()
+    return completed.stdout.strip()

@@ -258,16 +258,18 @@ def test_it_writes_nothing_into_its_own_folder(standin: Package, tmp_path: Path)
 
 
 @pytest.mark.parametrize("basis", [None, "own_machine"])
-def test_an_adapter_has_what_the_harness_reads(basis: str | None) -> None:
+def test_an_adapter_has_what_the_harness_reads(run: Run, basis: str | None) -> None:
+    context = RunContext(
+        Provider(YES),
+        run.ledger,
+        run.directory,
+        model="m-1",
+        tariff=Tariff(0.5, None, basis),
+        reserve_usd=0.02,
+    )
+
     def adapter(kind: type[Adapter]) -> Adapter:
-        return kind(
-            Provider(YES),
-            {},
-            Tariff(0.5, None, basis),
-            result=dict,
-            next_task=lambda: None,
-            waiting=lambda: Interrupts().waiting(),
-        )
+        return kind(context, MINE, result=dict, next_task=lambda: None)
 
     plain = adapter(Adapter)
     assert (plain.name, plain.price_input_per_m, plain.price_output_per_m) == (
