@@ -11,7 +11,7 @@ from yaml import YAMLError  # type: ignore[import-untyped]
 
 from jevexp.backends.protocol import make_backend
 from jevexp.errors import InputError
-from jevexp.run import plan
+from jevexp.run.planning import plan
 from tests.support.cli import jevexp
 from tests.support.compose import compose
 

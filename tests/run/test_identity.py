@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from jevexp import run as running
-from jevexp.run import planning
+from jevexp.run import planning, running
 from jevexp.store import RunDirectory, RunStatus
 from tests.run.resume.sessions import Named, right
 from tests.support.compose import compose
@@ -33,8 +32,8 @@ def test_a_contradicted_claim(
     settings = compose(
         "dataset=demo", "caps.limit=3", "tracking=none", *OTHER, f"identity={identity}"
     )
-    launch = running.Launch(tmp_path / "run")
-    running.run(running.plan(settings), launch, Silent(), lambda *_: None)
+    launch = planning.Launch(tmp_path / "run")
+    running.run(planning.plan(settings), launch, Silent(), lambda *_: None)
 
     manifest = RunDirectory(launch.directory).read_manifest()
     assert manifest.status is RunStatus(status)

@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
-from jevexp import run as experiment
 from jevexp.core.decision import Decision, Request
 from jevexp.core.record import Record
 from jevexp.core.task import Task
 from jevexp.errors import InputError
-from jevexp.run import planning
+from jevexp.run import planning, running
 from jevexp.settings import Settings
 from jevexp.store import Manifest, RunDirectory, RunStatus
 from tests.support.compose import compose
@@ -40,9 +39,9 @@ class Run:
         monkeypatch.setattr(planning, "make_backend", lambda *arguments: backend)
         self.path = folder / "run"
         self.tracked: list[Path] = []
-        self.outcome = experiment.run(
-            experiment.plan(settings()),
-            experiment.Launch(self.path, overrides=("a=b",)),
+        self.outcome = running.run(
+            planning.plan(settings()),
+            planning.Launch(self.path, overrides=("a=b",)),
             Silent(),
             self._track,
         )

@@ -2,15 +2,15 @@
 
 from pathlib import Path
 
-from jevexp import run as experiment
 from jevexp.core.record import Record
+from jevexp.run import planning, running
 from tests.support.compose import compose
 
 
 class Silent:
     """An observer that has nothing to say."""
 
-    def started(self, plan: experiment.Plan) -> None:
+    def started(self, plan: planning.Plan) -> None:
         """Nothing."""
 
     def recorded(self, record: Record) -> None:
@@ -26,6 +26,6 @@ class Silent:
 def run_here(folder: Path, *overrides: str) -> Path:
     """The directory of a finished, untracked run of `jevexp OVERRIDES`."""
     settings = compose("tracking=none", *overrides)
-    launch = experiment.Launch(folder / "run", overrides=overrides)
-    experiment.run(experiment.plan(settings), launch, Silent(), lambda *_: None)
+    launch = planning.Launch(folder / "run", overrides=overrides)
+    running.run(planning.plan(settings), launch, Silent(), lambda *_: None)
     return launch.directory

@@ -16,7 +16,8 @@ from jevexp.cli.progress import make_observer
 from jevexp.cli.sweep_comparison import sweep_comparison
 from jevexp.core.task import Task
 from jevexp.errors import InputError
-from jevexp.run import Launch, Outcome, Plan, plan, run
+from jevexp.run.planning import Launch, Plan, plan
+from jevexp.run.running import Outcome, run
 from jevexp.settings import Settings
 from jevexp.store import RunDirectory
 from jevexp.tracking import NO_REPORT, TrackedRun, TrackingError, make_trackers

@@ -18,7 +18,8 @@ from rich.progress import (
 )
 
 from jevexp.core.record import Record
-from jevexp.run import Observer, Plan
+from jevexp.run.planning import Plan
+from jevexp.run.running import Observer
 from jevexp.store.manifest import concurrency_mark
 
 _PLAIN_LINES = 8

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from jevexp import run as experiment
 from jevexp.cli.compose import compose_directory, concurrency_suffix
 from jevexp.cli.end_of_run import report_sweep
 from jevexp.cli.paths import check_paths, make_directory
@@ -13,6 +12,7 @@ from jevexp.cli.perform import console, perform, perform_single, tracking_of
 from jevexp.cli.resumed_settings import resumed_settings
 from jevexp.errors import InputError
 from jevexp.harness.interrupts import Interrupted
+from jevexp.run import planning
 from jevexp.run.resuming import Earlier, adopt, charged_in, read_earlier
 from jevexp.settings import Settings
 from jevexp.settings.run import config_hash
@@ -61,7 +61,7 @@ def _resume_run(path: Path, overrides: list[str]) -> int:
     (settings,), hydra = resumed_settings(path, [earlier.manifest.config.resolved], overrides)
     directory = compose_directory(settings, hydra)
     check_paths(directory, settings)
-    plan = adopt(earlier, experiment.plan(settings))
+    plan = adopt(earlier, planning.plan(settings))
     with permissions(group=settings.group_access):
         made = make_directory(directory)
         taken, asked = len(plan.tasks) - len(plan.to_ask), len(plan.to_ask)
@@ -70,7 +70,7 @@ def _resume_run(path: Path, overrides: list[str]) -> int:
             markup=False,
             highlight=False,
         )
-        launch = experiment.Launch(directory, overrides=(f"{RESUME}{path}", *overrides))
+        launch = planning.Launch(directory, overrides=(f"{RESUME}{path}", *overrides))
         return perform_single(plan, launch, made)
 
 
@@ -81,7 +81,7 @@ class _Run:
     number: int
     settings: Settings
     ended_in: Path | None
-    plan: experiment.Plan | None
+    plan: planning.Plan | None
 
     @property
     def name(self) -> str:
@@ -152,7 +152,7 @@ def _perform(
     for run in runs:
         if (plan := run.plan) is None:
             continue
-        launch = experiment.Launch(directory / run.name, directory.absolute(), overrides)
+        launch = planning.Launch(directory / run.name, directory.absolute(), overrides)
         outcome = perform(plan, launch, tracking_of(run.settings), number=run.number)
         if outcome and outcome.signal:
             return outcome.signal
@@ -171,7 +171,7 @@ def _planned(
     earlier = earlier_runs.take(config_hash(planned.config), planned.goes_on_with)
     if earlier is not None and _has_ended(earlier):
         return _Run(number, settings, earlier.path, None)
-    plan = replace(experiment.plan(settings), charged_before_usd=charged_usd)
+    plan = replace(planning.plan(settings), charged_before_usd=charged_usd)
     if earlier is not None:
         plan = adopt(earlier, plan, charged_usd=charged_usd)
     return _Run(number, settings, None, plan)

@@ -22,7 +22,7 @@ from jevexp.backends.server_child import at_end_of_input, die_with, parent_to_na
 from jevexp.cli.perform import console, perform_member
 from jevexp.core.json import dumps
 from jevexp.harness.interrupts import Interrupted
-from jevexp.run import Launch
+from jevexp.run.planning import Launch
 from jevexp.settings import Settings
 from jevexp.untrusted.python import leave_safe_environment, python_module
 

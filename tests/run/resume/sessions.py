@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from jevexp import run as experiment
 from jevexp.core.decision import Decision, Request
 from jevexp.core.record import Record
 from jevexp.core.task import Task
 from jevexp.datasets import load_dataset
-from jevexp.run import planning
+from jevexp.run import planning, running
 from jevexp.run.resuming import adopt, read_earlier
 from jevexp.settings import Settings
 from jevexp.store import Manifest, RunDirectory
@@ -71,7 +70,7 @@ class Killed(BaseException):
 class Silent:
     """An observer that has nothing to say."""
 
-    def started(self, plan: experiment.Plan) -> None: ...
+    def started(self, plan: planning.Plan) -> None: ...
 
     def recorded(self, record: Record) -> None: ...
 
@@ -122,14 +121,14 @@ class Desk:
 
     def run(self, *steps: Step, using: Settings | None = None) -> Session:
         """A run from the start."""
-        return self._perform(experiment.plan(using or settings()), Named(*steps))
+        return self._perform(planning.plan(using or settings()), Named(*steps))
 
     def resume(self, of: Session, *steps: Step, using: Settings | None = None) -> Session:
         """A run that goes on with another one."""
-        plan = adopt(read_earlier(of.path), experiment.plan(using or settings()))
+        plan = adopt(read_earlier(of.path), planning.plan(using or settings()))
         return self._perform(plan, Named(*steps or (right,)))
 
-    def _perform(self, plan: experiment.Plan, provider: Provider) -> Session:
+    def _perform(self, plan: planning.Plan, provider: Provider) -> Session:
         path = self.folder / f"run-{len(self.sessions)}"
         session = Session(path, provider)
         self.sessions.append(session)
@@ -137,8 +136,8 @@ class Desk:
             if any(isinstance(step, Killed) for step in provider.steps):
                 patch.setattr(RunDirectory, "place_adopted", lambda directory: None)
             with suppress(Killed):
-                experiment.run(
-                    replace(plan, backend=provider), experiment.Launch(path), Silent(), _untracked
+                running.run(
+                    replace(plan, backend=provider), planning.Launch(path), Silent(), _untracked
                 )
         return session
 

@@ -8,7 +8,6 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from jevexp import run as experiment
 from jevexp.backends.protocol import Backend
 from jevexp.cli.compose import compose_command
 from jevexp.cli.console import make_console
@@ -21,6 +20,7 @@ from jevexp.core.identity import ClaimStatus
 from jevexp.core.task import Kind, Task
 from jevexp.errors import InputError
 from jevexp.harness.scoring import score
+from jevexp.run import planning, running
 from jevexp.settings import Settings
 from jevexp.tracking import TrackingError, make_trackers
 
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
     console = make_console()
     report = Report(console)
     _check_caps(settings, report)
-    plan = experiment.plan(settings)
+    plan = planning.plan(settings)
     report.good("dataset", f"{len(plan.tasks)} tasks, {plan.dataset.dataset_hash[:12]}…")
     backend = plan.backend
     with tempfile.TemporaryDirectory(prefix="jevexp-check-") as folder:
@@ -105,7 +105,7 @@ def _check_provider(
 ) -> None:
     description = backend.describe()
     report.good("provider", _where(description))
-    identity = experiment.identify(settings, description)
+    identity = running.identify(settings, description)
     if identity.report.status is ClaimStatus.CONTRADICTED:
         report.console.print(identity_table(identity.report))
         status = 2 if settings.identity == "strict" else 0

@@ -13,7 +13,7 @@ from jevexp.cli.compose import compose_command
 from jevexp.cli.console import make_console
 from jevexp.cli.paths import check_paths
 from jevexp.datasets import FileState, file_state, load_dataset
-from jevexp.run import check_ledger
+from jevexp.run.planning import check_ledger
 from jevexp.settings import Caps, Settings
 
 

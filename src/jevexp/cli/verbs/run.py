@@ -31,7 +31,7 @@ from jevexp.cli.perform import console, perform_member, perform_single, tracking
 from jevexp.cli.run_in_subprocess import run_in_subprocess
 from jevexp.cli.verbs import verbs_help
 from jevexp.harness.interrupts import Interrupted
-from jevexp.run import Launch, plan
+from jevexp.run.planning import Launch, plan
 from jevexp.store import RunDirectory
 from jevexp.store.checksums import CHECKSUMS
 from jevexp.store.finding import SweepFile, sweep_members
