@@ -179,6 +179,11 @@ class VerificationContext:
         """Whether a task may have been under way when the run ended."""
         return self.manifest.status in _CUT_OFF
 
+    @property
+    def upstream(self) -> bool:
+        """Whether the pinned harness ran the tasks."""
+        return self.manifest.harness.name == "upstream"
+
     @cached_property
     def adopted(self) -> frozenset[str]:
         """The tasks whose records come from an earlier run."""
@@ -195,12 +200,7 @@ class VerificationContext:
     ) -> Iterator[tuple[int, bytes]]:
         """The lines of a file with their numbers; those that cannot be read fail the check.
 
-        Args:
-            name: the file's.
-            check: gets a note of a last line without its end, where the run was cut off.
-            kind: what a line is, in a word.
-            most: how many lines are read.
-            most_bytes: how long a line may be.
+        At most `most` are read, of at most `most_bytes` each; `kind` is what a line is, in a word.
         """
         try:
             with opened(self.root / name, follow_links=False) as file:
@@ -226,12 +226,7 @@ class VerificationContext:
 
 
 def check_tasks(manifest: Manifest, copy: Path | None) -> tuple[Check, LoadedDataset | None]:
-    """Find the tasks and hold them against what the manifest says of them.
-
-    Args:
-        manifest: the run's.
-        copy: a task file, or a folder of them, in place of where the run had them.
-    """
+    """Find the tasks, in `copy` or where the run had them, and hold them against the manifest."""
     check = Check("tasks", "the dataset's files, number of tasks and order-independent hash")
     try:
         loaded = _load(manifest, copy)

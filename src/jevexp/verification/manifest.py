@@ -53,13 +53,7 @@ def read_manifest(root: Path, *, here: bool) -> tuple[Check, Manifest | None]:
 def check_manifest(
     context: VerificationContext, records: Mapping[str, Record], check: Check
 ) -> None:
-    """Hold the manifest against its own configuration, the records and how the run ended.
-
-    Args:
-        context: the run.
-        records: every record of the run.
-        check: what is found is added to it.
-    """
+    """Hold the manifest against its own configuration, the records and how the run ended."""
     manifest = context.manifest
     with check.guarded(MANIFEST):
         _expect(manifest, _by_config(manifest), check)
@@ -72,9 +66,9 @@ def check_manifest(
         check.count += 1
         for fault in _ending_faults(manifest):
             check.fail(MANIFEST, fault)
-        if manifest.finished is not None and SUMMARY not in context.tree.files:
-            check.fail(SUMMARY, "is missing from a run that ended")
         if manifest.finished is not None:
+            if SUMMARY not in context.tree.files:
+                check.fail(SUMMARY, "is missing from a run that ended")
             expected = _by_records(manifest, list(records.values()))
             _expect(manifest, expected, check, source=f", by {RESULTS}")
 
@@ -225,7 +219,7 @@ def _summarize(
 ) -> dict[str, Any]:
     """By the run's own harness where it is here; the numbers are those of ours."""
     charged_usd = context.manifest.ledger.charged_usd
-    if context.manifest.harness.name == "upstream":
+    if context.upstream:
         try:
             harness = make_harness(Harness(name="upstream", path=None))
             return harness.summarize(

@@ -16,7 +16,7 @@ from jevexp.store.finding import earlier_run
 from jevexp.store.manifest import Resumed
 from jevexp.store.records import raw_name
 from jevexp.untrusted.files import opened, read_document, whole_lines
-from jevexp.verification.answers import Answers, Requests, check_cost, check_score
+from jevexp.verification.answers import AnswerChecks, Entry
 from jevexp.verification.check import Check
 from jevexp.verification.context import VerificationContext
 from jevexp.verification.ledger import MOST_RECORDS, Rows, Stops
@@ -38,10 +38,7 @@ class RecordPass:
         self._lines: dict[str, int] = {}
         self._order = Check("attempts", "every task attempted at most once, in the dataset's order")
         self._evidence = Check("raw files", "every record's raw file, and no raw file without one")
-        self._requests = Requests(context)
-        self._answers = Answers(context)
-        self._scores = Check("scores", "every record scored again: valid, probabilities, correct")
-        self._costs = Check("costs", "cost from usage and tariff, charge from cost and reservation")
+        self._answers = AnswerChecks(context)
         self._stops = Stops(context)
         self._claimed: set[str] = set()
         self._place = 0
@@ -76,15 +73,11 @@ class RecordPass:
                 self._order.fail(RESULTS, message, line=line)
         self._check_unclaimed(early | rows.cut_off)
         if context.tasks is None:
-            self._scores.reason = "tasks are not here"
             self._order.notes.append("not held against the dataset's order: tasks are not here")
         return [
             self._order,
             self._evidence,
-            self._requests.finish(),
-            self._answers.finish(),
-            self._scores,
-            self._costs,
+            *self._answers.finish(),
             rows.check,
             self._stops.finish(rows),
         ]
@@ -95,28 +88,30 @@ class RecordPass:
         if record.task_id in self.records:
             self._order.fail(RESULTS, f"task {record.task_id!r} has a second record", line=line)
             return
-        task = self._planned(record, RESULTS, line)
+        entry = self._entry(record, RESULTS, line)
+        task = entry.task
         if task is not None:
             self._check_place(task, line)
         if record.task_id not in context.adopted:
             self._stops.look(record, line)
-        self._look_at_raw(record, task, RESULTS, line)
+        self._look_at_raw(entry)
         if task is None and context.tasks is not None:
             return
         probs = record.probs if task and set(record.probs or ()) == set(task.labels) else None
         self.records[record.task_id] = record.model_copy(update={**_LARGE, "probs": probs})
         self._lines[record.task_id] = line
 
-    def _planned(self, record: Record, file: str, line: int | None) -> Task | None:
-        """The record's task; a failure where the tasks are here and it is none of them."""
-        tasks = self._context.tasks
-        place = self._context.places.get(record.task_id)
-        if tasks is None or place is None:
-            if tasks is not None:
+    def _entry(self, record: Record, file: str, line: int | None) -> Entry:
+        """The record with its task; a failure where the tasks are here and it is none of them."""
+        task, tasks = None, self._context.tasks
+        if tasks is not None:
+            place = self._context.places.get(record.task_id)
+            if place is not None:
+                task = tasks[place]
+            else:
                 message = f"task {record.task_id!r} is not among the planned ones"
                 self._order.fail(file, message, line=line)
-            return None
-        return tasks[place]
+        return Entry(record, task, file, line)
 
     def _check_place(self, task: Task, line: int) -> None:
         """The results are in the dataset's order; passed over tasks are kept for the end."""
@@ -131,46 +126,32 @@ class RecordPass:
             self._gaps += self._skipped
             self._skipped = []
 
-    def _look_at_raw(self, record: Record, task: Task | None, file: str, line: int) -> None:
-        """Hold a record, which stands in `file`, against its raw file."""
-        name = _raw_path(record.task_id)
+    def _look_at_raw(self, entry: Entry) -> None:
+        """Hold a record against its raw file."""
+        name = _raw_path(entry.record.task_id)
         self._evidence.count += 1
         self._claimed.add(name)
         if name not in self._context.tree.files:
-            self._evidence.fail(file, f"{name} is missing", line=line)
+            self._evidence.fail(entry.file, f"{name} is missing", line=entry.line)
         else:
             with self._evidence.guarded(name):
                 data = read_document(self._context.root / name, follow_links=False)
-                if hashlib.sha256(data).hexdigest() != record.raw_sha256:
-                    message = f"its SHA-256 is not the raw_sha256 of {file}:{line}"
+                if hashlib.sha256(data).hexdigest() != entry.record.raw_sha256:
+                    message = f"its SHA-256 is not the raw_sha256 of {entry.place}"
                     self._evidence.fail(name, message)
-                self._look_at_answer(record, task, data, name, file=file, line=line)
-        adopted = record.task_id in self._context.adopted
-        check_cost(self._costs, self._context, record, file=file, line=line, adopted=adopted)
+                self._look_at_answer(entry, data, name)
+        self._answers.price(entry)
 
-    def _look_at_answer(
-        self,
-        record: Record,
-        task: Task | None,
-        data: bytes,
-        name: str,
-        *,
-        file: str,
-        line: int | None,
-    ) -> None:
-        """Hold a record, which stands in `file`, against the raw evidence `data` in `name`."""
+    def _look_at_answer(self, entry: Entry, data: bytes, name: str) -> None:
+        """Hold a record against the raw evidence `data` in the file `name`."""
         content = loads(data)
         if set(content) != {"request", "response", "http_status"}:
             self._evidence.fail(name, "does not hold request, response and http_status alone")
             return
-        place = file if line is None else f"{file}:{line}"
-        if content["http_status"] != record.status_code:
-            self._evidence.fail(name, f"http_status: is not the status_code of {place}")
-        raw = RawAnswer(content["request"], content["response"], record)
-        request = self._requests.look(task, raw, name)
-        decision = self._answers.look(request, raw, name, place)
-        if task is not None:
-            check_score(self._scores, task, raw, decision, file=file, line=line)
+        if content["http_status"] != entry.record.status_code:
+            self._evidence.fail(name, f"http_status: is not the status_code of {entry.place}")
+        raw = RawAnswer(content["request"], content["response"], entry.record)
+        self._answers.look(entry, raw, name)
 
     def _look_at_early(self) -> set[str]:
         """Check the records that waited for their turn when the process was killed.
@@ -179,14 +160,13 @@ class RecordPass:
             Their tasks.
         """
         early: set[str] = set()
-        if EARLY not in self._context.tree.files:
-            return early
-        with self._evidence.guarded(EARLY):
-            records = RunDirectory(self._context.root).early_records()
-            for line, record in enumerate(records, 1):
-                early.add(record.task_id)
-                self._look_at_raw(record, self._planned(record, EARLY, line), EARLY, line)
-            self._evidence.notes.append(f"{len(early)} records in {EARLY} wait for their turn")
+        if EARLY in self._context.tree.files:
+            with self._evidence.guarded(EARLY):
+                records = RunDirectory(self._context.root).early_records()
+                for line, record in enumerate(records, 1):
+                    early.add(record.task_id)
+                    self._look_at_raw(self._entry(record, EARLY, line))
+                self._evidence.notes.append(f"{len(early)} records in {EARLY} wait for their turn")
         return early
 
     def _look_at_held(self) -> set[str]:
@@ -196,20 +176,17 @@ class RecordPass:
             Their tasks.
         """
         held: set[str] = set()
-        files = self._context.tree.below(PENDING)
-        if not files:
-            return held
-        self._evidence.notes.append(f"{len(files)} answers in {PENDING}/ have no record yet")
-        with self._evidence.guarded(PENDING):
-            for record, raw in RunDirectory(self._context.root).held():
-                if record.task_id in self.records:
-                    continue
-                held.add(record.task_id)
-                name = f"{PENDING}/{raw_name(record.task_id)}"
-                with self._evidence.guarded(name):
-                    task = self._planned(record, name, None)
-                    self._look_at_answer(record, task, raw.encode(), name, file=name, line=None)
-                check_cost(self._costs, self._context, record, file=name, line=None, adopted=False)
+        if files := self._context.tree.below(PENDING):
+            self._evidence.notes.append(f"{len(files)} answers in {PENDING}/ have no record yet")
+            with self._evidence.guarded(PENDING):
+                for record, raw in RunDirectory(self._context.root).held():
+                    if record.task_id not in self.records:
+                        held.add(record.task_id)
+                        name = f"{PENDING}/{raw_name(record.task_id)}"
+                        entry = self._entry(record, name, None)
+                        with self._evidence.guarded(name):
+                            self._look_at_answer(entry, raw.encode(), name)
+                        self._answers.price(entry)
         return held
 
     def _check_unclaimed(self, unfinished: set[str]) -> None:
