@@ -18,7 +18,7 @@ from jevexp.store.directory import LEDGER, MANIFEST, RESULTS
 from jevexp.store.manifest import Resumed
 from jevexp.verification import Check, Result, State, verify_run
 from jevexp.verification.context import VerificationContext, read_tree
-from jevexp.verification.records import check_resumed
+from jevexp.verification.run import check_resumed
 from tests.support.forgery import (
     edit,
     edit_line,

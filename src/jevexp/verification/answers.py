@@ -66,6 +66,7 @@ class AnswerChecks:
             self.answers.reason = "this version of jevexp does not know the backend's configuration"
         self._form = self._reader.request_form if self._reader else RequestForm.PLAIN
         self._context = context
+        self._upstream = context.manifest.harness.name == "upstream"
         self._model = context.manifest.model.requested
         self._frame: str | None = None
         self._unframed = self._own_words = self._unread = 0
@@ -198,7 +199,7 @@ class AnswerChecks:
         yield "probs_source", record.probs_source, str(decision.probs_source)
         yield "usage", record.usage, representable(decision.usage)
         runtime, response = representable(decision.runtime), representable(decision.response)
-        if self._context.upstream and runtime is not None and isinstance(response, dict):
+        if self._upstream and runtime is not None and isinstance(response, dict):
             response = response | {"runtime": runtime}
         yield "runtime", record.runtime, runtime
         yield "request", raw.request, representable(decision.request)

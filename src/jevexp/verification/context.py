@@ -18,7 +18,7 @@ from jevexp.errors import InputError
 from jevexp.settings import Dataset
 from jevexp.store import Manifest, RunStatus
 from jevexp.store.checksums import CHECKSUMS, file_sha256, read_checksums
-from jevexp.untrusted.files import KINDS, MAX_LINE_BYTES, TooLong, numbered_lines, opened
+from jevexp.untrusted.files import KINDS, TooLong, numbered_lines, opened
 from jevexp.verification.check import Check
 
 # Far beyond any run: a task has one raw file, and a log of a server is the largest there is.
@@ -179,11 +179,6 @@ class VerificationContext:
         """Whether a task may have been under way when the run ended."""
         return self.manifest.status in _CUT_OFF
 
-    @property
-    def upstream(self) -> bool:
-        """Whether the pinned harness ran the tasks."""
-        return self.manifest.harness.name == "upstream"
-
     @cached_property
     def adopted(self) -> frozenset[str]:
         """The tasks whose records come from an earlier run."""
@@ -196,15 +191,11 @@ class VerificationContext:
         kind: str,
         *,
         most: int,
-        most_bytes: int = MAX_LINE_BYTES,
     ) -> Iterator[tuple[int, bytes]]:
-        """The lines of a file with their numbers; those that cannot be read fail the check.
-
-        At most `most` are read, of at most `most_bytes` each; `kind` is what a line is, in a word.
-        """
+        """The first lines of a file with their numbers; what cannot be read fails the check."""
         try:
             with opened(self.root / name, follow_links=False) as file:
-                for number, line in numbered_lines(file, most=most_bytes):
+                for number, line in numbered_lines(file):
                     if number > most:
                         fault = f"more than {most} {kind}s; the others are not read"
                         check.fail(name, fault, line=number)
@@ -229,13 +220,12 @@ def check_tasks(manifest: Manifest, copy: Path | None) -> tuple[Check, LoadedDat
     """Find the tasks, in `copy` or where the run had them, and hold them against the manifest."""
     check = Check("tasks", "the dataset's files, number of tasks and order-independent hash")
     try:
-        loaded = _load(manifest, copy)
-    except _NotHereError as error:
-        check.reason = f"tasks are not here: {error}"
-        return check, None
+        loaded = _load(manifest, copy, check)
     except (InputError, LookupError, TypeError, ValueError, RuntimeError, OSError):
         # What is in a file that is none of the run's is not for a stranger's manifest to ask.
         check.reason = "tasks are not here: name the task file that the run was put with --tasks"
+        loaded = None
+    if loaded is None:
         return check, None
     stored = manifest.dataset
     check.expect("dataset.dataset_hash", stored.dataset_hash, loaded.dataset_hash)
@@ -248,11 +238,7 @@ def check_tasks(manifest: Manifest, copy: Path | None) -> tuple[Check, LoadedDat
     return check, None if check.failed else loaded
 
 
-class _NotHereError(Exception):
-    """The tasks cannot be had; says what to do."""
-
-
-def _load(manifest: Manifest, copy: Path | None) -> LoadedDataset:
+def _load(manifest: Manifest, copy: Path | None, check: Check) -> LoadedDataset | None:
     dataset = Dataset.of(manifest.config.resolved["dataset"], at="dataset")
     if copy is not None and dataset.source != "shipped":
         dataset = dataset.model_copy(update={"path": str(copy)})
@@ -262,13 +248,11 @@ def _load(manifest: Manifest, copy: Path | None) -> LoadedDataset:
         for entry in manifest.dataset.files:
             file = path / PurePosixPath(str(entry["name"])).name if path.is_dir() else path
             if file.stat().st_size != entry["bytes"] or sha256_of(file) != entry["sha256"]:
-                raise _NotHereError(
-                    f"{file} is not the file that the run read; name it with --tasks"
-                )
-    elif dataset.source == "pinned" and (
-        {file_state(pin) for pin in dataset.files} != {FileState.CACHED}
-    ):
-        raise _NotHereError(
-            "`jevexp data pull` downloads pinned ones; --tasks names a copy of them"
-        )
+                way_out = f"{file} is not the file that the run read; name it with --tasks"
+                check.reason = f"tasks are not here: {way_out}"
+                return None
+    elif dataset.source == "pinned" and {*map(file_state, dataset.files)} != {FileState.CACHED}:
+        way_out = "`jevexp data pull` downloads pinned ones; --tasks names a copy of them"
+        check.reason = f"tasks are not here: {way_out}"
+        return None
     return load_dataset(dataset)

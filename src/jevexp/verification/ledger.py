@@ -1,7 +1,6 @@
-"""What was paid: the rows of the run's own ledger; and why the run ended where it did."""
+"""What was paid: the rows of the run's own ledger."""
 
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -9,9 +8,8 @@ from typing import Any
 from jevexp.core.json import loads
 from jevexp.core.record import Record
 from jevexp.harness.runner import NOT_SENT
-from jevexp.harness.stops import ExpectedModel, StopReason, StopRules
-from jevexp.ledger.state import EPSILON_USD, CapReached, LedgerState, check_fits
-from jevexp.store import RunDirectory, RunStatus
+from jevexp.harness.stops import StopReason
+from jevexp.ledger.state import EPSILON_USD, LedgerState
 from jevexp.store.directory import LEDGER, MANIFEST, RESULTS
 from jevexp.verification.check import Check, is_number, same
 from jevexp.verification.context import VerificationContext
@@ -22,15 +20,8 @@ _FIELDS = {
     "settle": {"event", "reservation_id", "charged_usd", "ts", "meta"},
 }
 _META = {"reserve": {"task_id", "adapter"}, "settle": {"task_id", "basis"}}
-_LONGEST_ROW = 1 << 20
 # A stranger's run may have any number; what is read of each stays in memory.
 MOST_RECORDS = 2_000_000
-# Only the ledger knows of these: no record follows.
-_OF_THE_LEDGER = frozenset(
-    {StopReason.CAP_REACHED, StopReason.OVERCHARGED, StopReason.LEDGER_UNAVAILABLE}
-)
-# How far the newest request may be ahead of the slowest answer, for each that is under way.
-_PLACES_EACH = 64
 
 
 @dataclass(slots=True)
@@ -99,11 +90,9 @@ class Rows:
     def _read(self) -> None:
         """Read all rows, up to a torn last one."""
         books, check = LedgerState(), self.check
-        most = 1 + 2 * MOST_RECORDS
+        lines = self._context.lines(LEDGER, check, "row", most=1 + 2 * MOST_RECORDS)
         with check.guarded(LEDGER):
-            for number, line in self._context.lines(
-                LEDGER, check, "row", most=most, most_bytes=_LONGEST_ROW
-            ):
+            for number, line in lines:
                 check.count += 1
                 with check.guarded(LEDGER, line=number):
                     row = loads(line)
@@ -219,73 +208,3 @@ class Rows:
             self.check.fail(MANIFEST, "ledger.charged_usd: less than this run's own charge")
         if self._cap_usd is not None and not same(stored.cap_usd, self._cap_usd):
             self.check.fail(MANIFEST, f"ledger.cap_usd: is not the cap in {LEDGER}:1")
-
-
-class Stops:
-    """The check that the tasks ended where a rule ended them, and nowhere else."""
-
-    def __init__(self, context: VerificationContext) -> None:
-        self.check = Check("stop", "the stop reason is the one that the records lead to")
-        self._context = context
-        strict = context.resolved["identity"] == "strict"
-        model = context.manifest.backend.description.get("model")
-        if model is None and context.adopted:
-            # The others have to come from the model whose answers were taken over. What cannot be
-            # read is found by those who look at each record.
-            with suppress(OSError, ValueError):
-                records = RunDirectory(context.root).records()
-                model = next((r.model for r in records if r.task_id in context.adopted), None)
-        self._rules = StopRules(ExpectedModel(model) if strict else None)
-        self._after = 0
-        self._reason: StopReason | None = None
-
-    def look(self, record: Record, line: int) -> None:
-        """Take in the next record that this run made itself."""
-        self.check.count += 1
-        if self._reason is None:
-            self._reason = self._rules.after(record)
-            return
-        self._after += 1
-        # Requests that were under way when the rule applied come to their records.
-        at_once = self._context.manifest.concurrency
-        if at_once == 1 or self._after > at_once * _PLACES_EACH:
-            self.check.fail(RESULTS, f"a record after {self._reason}", line=line)
-
-    def finish(self, rows: Rows) -> Check:
-        """Hold the manifest against the rule that applied; `rows` are the ledger's."""
-        manifest = self._context.manifest
-        reason, counts = manifest.stop_reason, manifest.counts
-        self.check.count += 1
-        if manifest.status is not RunStatus.INCOMPLETE:
-            # Whatever ended it otherwise may have come before the rule was noticed.
-            if reason is not None:
-                self.check.fail(MANIFEST, f"stop_reason: a run that is {manifest.status} has none")
-            return self.check
-        if reason in _OF_THE_LEDGER:
-            for fault in self._ledger_faults(reason, rows):
-                self.check.fail(MANIFEST, f"stop_reason: {reason}; {fault}")
-        elif reason != self._reason:
-            rule = self._reason or "no rule"
-            self.check.fail(MANIFEST, f"stop_reason: {reason}; the records lead to {rule}")
-        if reason is None and counts.attempted < counts.requested:
-            self.check.fail(MANIFEST, "counts.attempted: no stop reason says why tasks are missing")
-        return self.check
-
-    def _ledger_faults(self, reason: str, rows: Rows) -> Iterator[str]:
-        manifest = self._context.manifest
-        if self._reason is not None:
-            yield f"the records lead to {self._reason}"
-        if manifest.counts.attempted >= manifest.counts.requested:
-            yield "no task is missing"
-        if not rows.here:
-            return
-        if reason == StopReason.OVERCHARGED and not rows.overcharged:
-            yield "no charge is above its reservation"
-        # The others' charges on a shared ledger are not here, a person's own backend may reserve
-        # more than is configured, and what several requests at once gave back came later.
-        alone = not manifest.ledger.shared and manifest.concurrency == 1
-        if reason == StopReason.CAP_REACHED and alone and not self._context.foreign_amounts:
-            next_usd = self._context.resolved["caps"]["reserve_usd"]
-            with suppress(CapReached):
-                check_fits(rows.charged, next_usd, manifest.ledger.cap_usd)
-                yield "the cap had room for another"

@@ -3,6 +3,7 @@
 import hashlib
 import signal
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from functools import reduce
 from operator import getitem
@@ -16,9 +17,11 @@ from jevexp.core.task import Task
 from jevexp.datasets.resolve import PIN_FIELDS
 from jevexp.errors import InputError
 from jevexp.harness.harness import make_harness
+from jevexp.harness.stops import ExpectedModel, StopReason, StopRules
 from jevexp.harness.summary import summarize
 from jevexp.identity.fingerprint import FINGERPRINT_VERSION, fingerprint
 from jevexp.identity.reconcile import declared_fields, judge, overall
+from jevexp.ledger.state import CapReached, check_fits
 from jevexp.settings import PINNED_COMMIT, Harness, ModelIdentity
 from jevexp.store import Manifest, RunStatus
 from jevexp.store.directory import MANIFEST, RESULTS, SUMMARY
@@ -26,6 +29,7 @@ from jevexp.store.manifest import MANIFEST_VERSION
 from jevexp.untrusted.files import read_document
 from jevexp.verification.check import Check, differences, same
 from jevexp.verification.context import VerificationContext
+from jevexp.verification.ledger import Rows
 
 _EXIT_STATUSES: dict[RunStatus, set[int | None]] = {
     RunStatus.RUNNING: {None},
@@ -36,6 +40,12 @@ _EXIT_STATUSES: dict[RunStatus, set[int | None]] = {
     RunStatus.INTERRUPTED: {128 + signal.SIGINT, 128 + signal.SIGTERM, 128 + signal.SIGHUP},
 }
 _BINS = 10
+# Only the ledger knows of these: no record follows.
+_OF_THE_LEDGER = frozenset(
+    {StopReason.CAP_REACHED, StopReason.OVERCHARGED, StopReason.LEDGER_UNAVAILABLE}
+)
+# How far the newest request may be ahead of the slowest answer, for each that is under way.
+_PLACES_EACH = 64
 
 
 def read_manifest(root: Path, *, here: bool) -> tuple[Check, Manifest | None]:
@@ -142,6 +152,71 @@ def _ending_faults(manifest: Manifest) -> Iterator[str]:
         yield "status: a refused run asked nothing, and this one has records"
 
 
+def check_stop(
+    context: VerificationContext,
+    records: Mapping[str, Record],
+    lines: Mapping[str, int],
+    rows: Rows,
+) -> Check:
+    """Check that the tasks ended where a rule ended them; `lines` are those of the records."""
+    check = Check("stop", "the stop reason is the one that the records lead to")
+    manifest, at_once = context.manifest, context.manifest.concurrency
+    reason, counts = manifest.stop_reason, manifest.counts
+    # The others have to come from the model whose answers were taken over.
+    taken_over = (record.model for task, record in records.items() if task in context.adopted)
+    model = manifest.backend.description.get("model")
+    model = next(taken_over, None) if model is None else model
+    strict = context.resolved["identity"] == "strict"
+    rules = StopRules(ExpectedModel(model) if strict else None)
+    rule: StopReason | None = None
+    n_after = 0
+    own = [task_id for task_id in records if task_id not in context.adopted]
+    for task_id in own:
+        if rule is None:
+            rule = rules.after(records[task_id])
+            continue
+        n_after += 1
+        # Requests that were under way when the rule applied come to their records.
+        if at_once == 1 or n_after > at_once * _PLACES_EACH:
+            check.fail(RESULTS, f"a record after {rule}", line=lines[task_id])
+    check.count = len(own) + 1
+    if manifest.status is not RunStatus.INCOMPLETE:
+        # Whatever ended it otherwise may have come before the rule was noticed.
+        if reason is not None:
+            check.fail(MANIFEST, f"stop_reason: a run that is {manifest.status} has none")
+        return check
+    if reason in _OF_THE_LEDGER:
+        for fault in _ledger_faults(context, rule, rows):
+            check.fail(MANIFEST, f"stop_reason: {reason}; {fault}")
+    elif reason != rule:
+        check.fail(MANIFEST, f"stop_reason: {reason}; the records lead to {rule or 'no rule'}")
+    if reason is None and counts.attempted < counts.requested:
+        check.fail(MANIFEST, "counts.attempted: no stop reason says why tasks are missing")
+    return check
+
+
+def _ledger_faults(
+    context: VerificationContext, rule: StopReason | None, rows: Rows
+) -> Iterator[str]:
+    manifest = context.manifest
+    if rule is not None:
+        yield f"the records lead to {rule}"
+    if manifest.counts.attempted >= manifest.counts.requested:
+        yield "no task is missing"
+    if not rows.here:
+        return
+    if manifest.stop_reason == StopReason.OVERCHARGED and not rows.overcharged:
+        yield "no charge is above its reservation"
+    # The others' charges on a shared ledger are not here, a person's own backend may reserve more
+    # than is configured, and what several requests at once gave back came later.
+    alone = not manifest.ledger.shared and manifest.concurrency == 1
+    if manifest.stop_reason == StopReason.CAP_REACHED and alone and not context.foreign_amounts:
+        next_usd = context.resolved["caps"]["reserve_usd"]
+        with suppress(CapReached):
+            check_fits(rows.charged, next_usd, manifest.ledger.cap_usd)
+            yield "the cap had room for another"
+
+
 def check_identity(context: VerificationContext, records: Mapping[str, Record]) -> Check:
     """Judge every field again, and hash again what the fingerprint is made of."""
     check = Check("identity", "every verdict on the model, and the fingerprint of what it hashes")
@@ -201,7 +276,8 @@ def check_sums(context: VerificationContext, records: Mapping[str, Record]) -> l
         if not isinstance(stored, dict):
             summary.fail(SUMMARY, "is no object")
     if context.tasks is None or not isinstance(stored, dict):
-        reason = "tasks are not here" if stored else "the summary cannot be read"
+        readable = isinstance(stored, dict)
+        reason = "tasks are not here" if readable else "the summary cannot be read"
         summary.reason = numbers.reason = reason
         return [summary, numbers]
     with summary.guarded(SUMMARY):
@@ -219,12 +295,11 @@ def _summarize(
 ) -> dict[str, Any]:
     """By the run's own harness where it is here; the numbers are those of ours."""
     charged_usd = context.manifest.ledger.charged_usd
-    if context.upstream:
+    if context.manifest.harness.name == "upstream":
         try:
-            harness = make_harness(Harness(name="upstream", path=None))
-            return harness.summarize(
-                tasks, records.values(), ledger_charged_usd=charged_usd
-            ).plain()
+            upstream = make_harness(Harness(name="upstream", path=None))
+            summary = upstream.summarize(tasks, records.values(), ledger_charged_usd=charged_usd)
+            return summary.plain()
         except InputError:
             check.notes.append("the pinned harness is not here; computed with ours")
     return summarize(tasks, records.values(), ledger_charged_usd=charged_usd).plain()

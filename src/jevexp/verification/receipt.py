@@ -1,6 +1,7 @@
 """A receipt: hashes and numbers of one run in one small file, without any task's text."""
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -103,8 +104,8 @@ def check_receipt(report: Report, receipt: dict[str, Any]) -> Report:
     """The report with one more check: every field of the receipt is the directory's own."""
     check = Check(RECEIPT, f"hashes and numbers of the receipt, that of {CHECKSUMS} included")
     with check.guarded(MANIFEST):
-        found = _leaves(make_receipt(report.path))
-        expected = _leaves(receipt)
+        found = dict(_leaves(make_receipt(report.path)))
+        expected = dict(_leaves(receipt))
         for name in dict.fromkeys([*expected, *found]):
             check.count += 1
             if dumps(found.get(name)) != dumps(expected.get(name)) or name not in found:
@@ -114,11 +115,9 @@ def check_receipt(report: Report, receipt: dict[str, Any]) -> Report:
     return replace(report, checks=(*report.checks, check), not_covered=left)
 
 
-def _leaves(value: dict[str, Any], at: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _leaves(value: dict[str, Any], at: str = "") -> Iterator[tuple[str, Any]]:
     for name, part in value.items():
         if isinstance(part, dict):
-            found |= _leaves(part, f"{at}{name}.")
+            yield from _leaves(part, f"{at}{name}.")
         else:
-            found[f"{at}{name}"] = part
-    return found
+            yield f"{at}{name}", part
