@@ -13,7 +13,7 @@ from jevexp.analysis.metrics import METRICS, Metric, with_verdicts
 from jevexp.analysis.report.page import ReportPaths, write_report
 from jevexp.analysis.runs import FinishedRun
 from jevexp.cli.main import main
-from jevexp.cli.sweep_comparison import comparison_note
+from jevexp.cli.tracking import comparison_note
 from jevexp.cli.verbs.gate import main as gate
 from jevexp.core.json import dumps
 from jevexp.harness.summary import Scored, summarize

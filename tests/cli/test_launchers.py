@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from jevexp.cli.compose import LAUNCHER_EXTRAS, compose_command
-from jevexp.cli.end_of_run import report_sweep
+from jevexp.cli.run_view import report_sweep
 from jevexp.cli.verbs.run import wait_for_runs
 from jevexp.errors import InputError
 from jevexp.untrusted.console import SafeConsole

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jevexp.cli.comparison_options import report_paths
+from jevexp.cli.arguments import report_paths
 from jevexp.cli.verbs.compare import main as compare
 from jevexp.cli.verbs.report import main as report
 from jevexp.errors import InputError

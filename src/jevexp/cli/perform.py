@@ -1,65 +1,130 @@
-"""One run in this process: its progress, its tracking and its report at the end."""
+"""One run in this process: its new directory, its progress, its tracking, its report at the end."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import math
+import os
+import shutil
+import sysconfig
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 
 from rich.console import Console
-from rich.text import Text
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
-from jevexp.cli.additions import run_report
+import jevexp
 from jevexp.cli.console import make_run_console
-from jevexp.cli.end_of_run import Refused, report_run, report_run_on_disk
-from jevexp.cli.paths import remove_refused
-from jevexp.cli.progress import make_observer
-from jevexp.cli.sweep_comparison import sweep_comparison
-from jevexp.core.task import Task
+from jevexp.cli.run_view import Refused, report_run, report_run_on_disk
+from jevexp.cli.tracking import Tracking
+from jevexp.core.record import Record
 from jevexp.errors import InputError
 from jevexp.run.planning import Launch, Plan, plan
-from jevexp.run.running import Outcome, run
+from jevexp.run.running import Observer, Outcome, run
 from jevexp.settings import Settings
 from jevexp.store import RunDirectory
-from jevexp.tracking import NO_REPORT, TrackedRun, TrackingError, make_trackers
-from jevexp.untrusted.addresses import redacted
+from jevexp.store.manifest import concurrency_mark
+from jevexp.untrusted.writing import make_folder, make_folders
 
-# With more, statistics at the end of a run would take longer and more memory than the run.
-MOST_TASKS = 20_000
+_PLAIN_LINES = 8
+_PLAIN_SECONDS = 30.0
+# Redrawing costs more than a task that is answered at once.
+_LIVE_SECONDS = 0.1
+_BUCKETS = 1000
+_SHORTEST_S = 1e-6
+_STDERR = 2
+_STOPPING = b"\ninterrupted: requests under way are finished first; Ctrl-C again ends at once\n"
 
 console = make_run_console()
 
 
-def perform(
-    planned: Plan, launch: Launch, tracking: "Tracking", *, number: int | None
-) -> Outcome | None:
-    """Run a plan.
+def check_paths(directory: Path, settings: Settings) -> None:
+    """Check the output directory and the ledger before anything is made.
+
+    Raises:
+        InputError: the directory exists, or a path lies inside the installed packages.
+    """
+    if directory.exists():
+        raise InputError(f"{directory}: exists already; every run needs a fresh directory")
+    _check_outside_packages("the output directory", directory)
+    if settings.caps.ledger is None:
+        return
+    ledger = Path(settings.caps.ledger)
+    _check_outside_packages("caps.ledger", ledger)
+    if ledger.is_dir():
+        raise InputError(f"caps.ledger: {ledger} is a folder; give a file")
+    if ledger.resolve().is_relative_to(directory.resolve()):
+        raise InputError(
+            f"caps.ledger: {ledger} lies inside the new run; leave it null, and the run makes "
+            "a ledger of its own"
+        )
+
+
+def _check_outside_packages(name: str, path: Path) -> None:
+    package = Path(jevexp.__file__).parent
+    for root in {package, *(Path(sysconfig.get_path(name)) for name in ("purelib", "platlib"))}:
+        if path.resolve().is_relative_to(root.resolve()):
+            raise InputError(f"{name}: {path} lies inside the installed packages; choose another")
+
+
+def make_directory(directory: Path) -> list[Path]:
+    """Make the output directory, which must be new.
+
+    Returns:
+        The directory and those of its parents that had to be made, innermost first.
+
+    Raises:
+        InputError: it cannot be made, or somebody else made it meanwhile.
+    """
+    missing = [path for path in (directory, *directory.parents) if not path.exists()]
+    try:
+        make_folders(directory.parent)
+        make_folder(directory)
+    except FileExistsError as error:
+        raise InputError(f"{directory}: exists already; every run needs a fresh one") from error
+    except OSError as error:
+        raise InputError(f"{directory}: cannot be made: {error.strerror}") from error
+    return missing
+
+
+def perform_single(planned: Plan, launch: Launch, made: Sequence[Path]) -> int:
+    """Run a plan that is no part of a sweep and print what came of it; the exit status.
 
     Args:
         planned: what was checked.
         launch: where the run goes.
-        tracking: hears of it.
-        number: which run of a sweep it is, from 0.
+        made: the directory and those of its parents that were made for it, innermost first.
 
-    Returns:
-        How it ended; None where it could not even say that in its directory, and the reason was
-        printed.
+    Raises:
+        InputError: the run was refused; what was made for it is gone again.
     """
-    observer = make_observer(console, number=number)
+    tracking = Tracking(planned.settings, console)
+    # The manifest and the tracker name places that hold wherever somebody reads them.
+    lasting = replace(launch, directory=launch.directory.absolute())
+    outcome = perform(planned, lasting, tracking, number=None)
+    if outcome is None:
+        return report_run_on_disk(console, launch.directory)
+    directory = RunDirectory(launch.directory)
     try:
-        outcome = run(planned, launch, observer, tracking)
-    except InputError as error:
-        # Somebody else took the directory since the command line was checked.
-        console.print(f"{launch.directory.name}: {error}", markup=False)
-        return None
-    except OSError as error:
-        # The disk is full or gone: even the last manifest could not be written.
-        kept = "what was written until then is kept" if launch.directory.exists() else "it is gone"
-        reason = f"{error.strerror}; {kept}"
-        console.print(f"{launch.directory}: {reason}", markup=False)
-        return None
-    if outcome.signal and not outcome.tracked:
-        tracking.put_off(outcome.directory)
-    return outcome
+        status = report_run(console, directory, outcome.manifest, outcome.summary)
+    except Refused:
+        shutil.rmtree(made[0])
+        # A parent may hold another run by now.
+        with suppress(OSError):
+            for parent in made[1:]:
+                parent.rmdir()
+        raise
+    tracking.print_links()
+    return status
 
 
 def perform_member(settings: Settings, launch: Launch, *, number: int) -> None:
@@ -74,111 +139,164 @@ def perform_member(settings: Settings, launch: Launch, *, number: int) -> None:
         # A file has changed since the command line was checked.
         console.print(f"{launch.directory.name}: {error}", markup=False)
         return
-    outcome = perform(member, launch, tracking_of(settings), number=number)
+    outcome = perform(member, launch, Tracking(settings, console), number=number)
     if outcome and outcome.signal:
         raise outcome.signal
 
 
-def perform_single(planned: Plan, launch: Launch, made: Sequence[Path]) -> int:
-    """Run a plan that is no part of a sweep and print what came of it; the exit status.
+def perform(
+    planned: Plan, launch: Launch, tracking: Tracking, *, number: int | None
+) -> Outcome | None:
+    """Run a plan.
 
     Args:
         planned: what was checked.
         launch: where the run goes.
-        made: the directory and those of its parents that were made for it, innermost first.
+        tracking: logs the run.
+        number: which run of a sweep it is, from 0.
 
-    Raises:
-        InputError: the run was refused; what was made for it is gone again.
+    Returns:
+        How it ended; None where it could not even say that in its directory, and the reason was
+        printed.
     """
-    tracking = tracking_of(planned.settings)
-    # The manifest and the tracker name places that hold wherever somebody reads them.
-    lasting = replace(launch, directory=launch.directory.absolute())
-    outcome = perform(planned, lasting, tracking, number=None)
-    if outcome is None:
-        return report_run_on_disk(console, launch.directory)
-    directory = RunDirectory(launch.directory)
+    title = "" if number is None else f"[{number}] "
+    progress = LiveProgress if console.is_terminal else PlainProgress
+    observer: Observer = progress(console, title)
     try:
-        status = report_run(console, directory, outcome.manifest, outcome.summary)
-    except Refused:
-        remove_refused(made)
-        raise
-    tracking.print_links()
-    return status
+        outcome = run(planned, launch, observer, tracking)
+    except InputError as error:
+        # Somebody else took the directory since the command line was checked.
+        console.print(f"{launch.directory.name}: {error}", markup=False)
+        return None
+    except OSError as error:
+        # The disk is full or gone: even the last manifest could not be written.
+        kept = "what was written until then is kept" if launch.directory.exists() else "it is gone"
+        console.print(f"{launch.directory}: {error.strerror}; {kept}", markup=False)
+        return None
+    if outcome.signal and not outcome.tracked:
+        tracking.put_off(outcome.directory)
+    return outcome
 
 
-def tracking_of(settings: Settings) -> "Tracking":
-    """Where runs with these settings are logged."""
-    return Tracking(settings, console)
+class Tally:
+    """Accuracy, median latency and charge so far."""
+
+    def __init__(self) -> None:
+        self.done = self.failed = 0
+        self._scored = self._correct = 0
+        self._charged_usd = 0.0
+        # By bucket, each a thousandth wide: a median without keeping every latency.
+        self._latencies: Counter[int] = Counter()
+
+    def add(self, record: Record) -> None:
+        """Count one more record."""
+        self.done += 1
+        self.failed += not record.ok
+        if record.correct is not None:
+            self._scored += 1
+            self._correct += record.correct
+        self._charged_usd += record.charged_usd
+        self._latencies[round(math.log(max(record.latency_s, _SHORTEST_S)) * _BUCKETS)] += 1
+
+    def text(self) -> str:
+        """The numbers in a few words."""
+        parts = []
+        if self._scored:
+            parts.append(f"accuracy {self._correct / self._scored:.3f}")
+        if self._latencies:
+            buckets = sorted(self._latencies)
+            up_to = accumulate(self._latencies[bucket] for bucket in buckets)
+            middle = self._latencies.total() / 2
+            median = next(
+                bucket for bucket, count in zip(buckets, up_to, strict=True) if count >= middle
+            )
+            parts.append(f"p50 {math.exp(median / _BUCKETS):.3f} s")
+        parts.append(f"charged ${self._charged_usd:.2f}")
+        if self.failed:
+            parts.append(f"failed {self.failed}")
+        return " · ".join(parts)
 
 
-class Tracking:
-    """Tells every configured tracker of complete run directories, and where to look at them.
+class _Progress:
+    """What both kinds of progress share: the numbers so far, and the answer to Ctrl-C."""
 
-    A tracker that fails costs neither the run nor what the other trackers get: it is a warning.
-    """
-
-    def __init__(self, settings: Settings, console: Console) -> None:
-        self._trackers = make_trackers(settings.tracking, Path(settings.outputs))
+    def __init__(self, console: Console, title: str) -> None:
         self._console = console
-        self._tracked: dict[str, list[TrackedRun]] = {name: [] for name in self._trackers}
+        self._title = title
+        self._tally = Tally()
 
-    def __call__(self, directory: RunDirectory, tasks: Sequence[Task]) -> None:
-        """Log a run."""
-        report = run_report(directory, tasks) if len(tasks) <= MOST_TASKS else NO_REPORT
-        for name, tracker in self._trackers.items():
-            with self._warning(name, directory.path):
-                self._tracked[name].append(tracker.log(directory, tasks, report))
-
-    def put_off(self, directory: RunDirectory) -> None:
-        """Say how a run is logged later that was ended in a hurry."""
-        for name in self._trackers:
-            self._warn(f"{name}: not tracked{self._later(name, directory.path)}")
-
-    def print_links(self) -> None:
-        """Say where a browser shows the runs that were logged through this object."""
-        for name, runs in self._tracked.items():
-            self._print(name, runs)
-
-    def finish_sweep(self, sweep: Path, *, interrupted: bool) -> None:
-        """Compare the runs of a sweep and say where a browser shows them, whoever logged them.
-
-        A sweep that somebody interrupted is not compared: they do not want to wait.
-        """
-        comparison = None
-        try:
-            if self._trackers and not interrupted:
-                comparison = sweep_comparison(sweep)
-        except InputError as error:
-            self._warn(f"no comparison of the sweep: {error}")
-        for name, tracker in self._trackers.items():
-            with self._warning(name, sweep):
-                runs = tracker.runs(sweep.name)
-                compared = comparison and runs and tracker.log_comparison(comparison)
-                self._print(name, runs, [compared] if compared else [])
-
-    def _print(
-        self, name: str, runs: Sequence[TrackedRun], compared: Sequence[TrackedRun] = ()
-    ) -> None:
-        if lines := self._trackers[name].addresses(runs, compared):
-            self._console.print(*map(Text, [f"{name}:", *lines]), sep="\n")
-
-    @contextmanager
-    def _warning(self, name: str, path: Path) -> Iterator[None]:
-        try:
-            yield
-        except Exception as error:  # noqa: BLE001  a tracker may raise anything
-            self._warn(f"{name}: not tracked: {_cause(error)}{self._later(name, path)}")
-
-    def _later(self, name: str, path: Path) -> str:
-        command = self._trackers[name].export_command(path)
-        return f"; log it later with: {command}" if command else ""
-
-    def _warn(self, message: str) -> None:
-        self._console.print(Text.assemble(("warning: ", "bold yellow"), message))
+    def stopping(self) -> None:
+        """Say how to end at once."""
+        # Inside a signal handler only the bare call is safe: a stream may be in the middle of a
+        # write.
+        with suppress(OSError):
+            os.write(_STDERR, _STOPPING)
 
 
-def _cause(error: Exception) -> str:
-    """Why a tracker failed, in one line."""
-    if isinstance(error, TrackingError):
-        return str(error)
-    return redacted(f"{type(error).__name__}: {error}".strip().splitlines()[0])
+class LiveProgress(_Progress):
+    """A bar with the numbers so far and the time that is left."""
+
+    def __init__(self, console: Console, title: str) -> None:
+        super().__init__(console, title)
+        self._progress = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=20),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[numbers]}", markup=False),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+        )
+        self._bar: TaskID | None = None
+        self._drawn = 0.0
+
+    def started(self, plan: Plan) -> None:
+        """Show the bar."""
+        title = f"{self._title}{run_name(plan)}"
+        self._bar = self._progress.add_task(title, total=len(plan.tasks), numbers="")
+        self._progress.start()
+
+    def recorded(self, record: Record) -> None:
+        """Move the bar."""
+        self._tally.add(record)
+        if self._bar is not None and time.monotonic() - self._drawn > _LIVE_SECONDS:
+            self._drawn = time.monotonic()
+            self._progress.update(self._bar, completed=self._tally.done, numbers=self._tally.text())
+
+    def finished(self) -> None:
+        """Take the bar away; the table follows."""
+        self._progress.stop()
+
+
+class PlainProgress(_Progress):
+    """A line at the start, and one whenever enough tasks or time have passed."""
+
+    _planned = 0
+    _last_line = 0.0
+
+    def started(self, plan: Plan) -> None:
+        """Say what runs."""
+        self._planned = len(plan.tasks)
+        self._print(f"{run_name(plan)}: {self._planned} tasks")
+
+    def recorded(self, record: Record) -> None:
+        """Say how far it is, now and then."""
+        self._tally.add(record)
+        step = max(1, -(-self._planned // _PLAIN_LINES))
+        due = self._tally.done % step == 0 or self._tally.done == self._planned
+        if due or time.monotonic() - self._last_line > _PLAIN_SECONDS:
+            self._print(f"{self._tally.done}/{self._planned} {self._tally.text()}")
+
+    def finished(self) -> None:
+        """Nothing more to say."""
+
+    def _print(self, line: str) -> None:
+        self._last_line = time.monotonic()
+        self._console.print(f"{self._title}{line}", markup=False, highlight=False)
+
+
+def run_name(plan: Plan) -> str:
+    """Dataset, model and backend: what identifies a run to a person."""
+    settings = plan.settings
+    name = f"{settings.dataset.name} · {settings.model.name} · {settings.backend.name}"
+    return name + concurrency_mark(settings.runner.concurrency)

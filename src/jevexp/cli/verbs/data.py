@@ -1,23 +1,20 @@
 """`jevexp data pull|list|verify`: the pinned task files in the cache."""
 
-import argparse
 import difflib
 from collections.abc import Sequence
 from pathlib import Path
 
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from rich import box
-from rich.table import Table
 from yaml import YAMLError  # type: ignore[import-untyped]
 
 from jevexp.cli import conf_dir
-from jevexp.cli.console import make_console
+from jevexp.cli.console import make_console, make_parser, make_table
 from jevexp.datasets import FileState, cached_path, file_state, pull
 from jevexp.errors import InputError
-from jevexp.settings import Dataset, PinnedFile
+from jevexp.settings import Dataset
 
-_STYLE = {FileState.CACHED: "green", FileState.MISSING: "dim", FileState.DAMAGED: "red"}
+_STYLE = {FileState.DAMAGED: "red", FileState.MISSING: "dim", FileState.CACHED: "green"}
 
 
 def main(argv: Sequence[str]) -> int:
@@ -26,11 +23,32 @@ def main(argv: Sequence[str]) -> int:
     Raises:
         InputError: there is no such dataset, or a file cannot be had.
     """
-    arguments = _parser().parse_args(argv)
+    parser = make_parser(
+        "data",
+        "Download the pinned datasets, list them, verify what is cached. "
+        "The cache is $JEVEXP_CACHE, else in your user's cache folder.",
+    )
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="pull|list|verify")
+    for verb, text in (
+        ("pull", "download what the cache lacks"),
+        ("list", "show the pinned datasets and whether they are cached"),
+        ("verify", "hash the cached files again; status 1 where one is wrong or missing"),
+    ):
+        verb_parser = verbs.add_parser(verb, help=text, description=text.capitalize() + ".")
+        if verb != "list":
+            verb_parser.add_argument(
+                "names", nargs="*", metavar="NAME", help="default: all of them"
+            )
+    arguments = parser.parse_args(argv)
     datasets = pinned_datasets(conf_dir() / "dataset")
     if arguments.verb == "list":
         return _list(datasets)
-    chosen = _choose(datasets, arguments.names)
+    for name in arguments.names:
+        if name not in datasets:
+            near = difflib.get_close_matches(name, datasets, n=1, cutoff=0.6)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(datasets)}"
+            raise InputError(f"{name}: no such pinned dataset; {hint}")
+    chosen = [datasets[name] for name in arguments.names or datasets]
     return _pull(chosen) if arguments.verb == "pull" else _verify(chosen)
 
 
@@ -55,37 +73,10 @@ def pinned_datasets(folder: Path) -> dict[str, Dataset]:
     return datasets
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="jevexp data",
-        description="Download the pinned datasets, list them, verify what is cached. "
-        "The cache is $JEVEXP_CACHE, else in your user's cache folder.",
-    )
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="pull|list|verify")
-    for verb, text in (
-        ("pull", "download what the cache lacks"),
-        ("list", "show the pinned datasets and whether they are cached"),
-        ("verify", "hash the cached files again; status 1 where one is wrong or missing"),
-    ):
-        parts = verbs.add_parser(verb, help=text, description=text.capitalize() + ".")
-        if verb != "list":
-            parts.add_argument("names", nargs="*", metavar="NAME", help="default: all of them")
-    return parser
-
-
-def _choose(datasets: dict[str, Dataset], names: Sequence[str]) -> list[Dataset]:
-    for name in names:
-        if name not in datasets:
-            near = difflib.get_close_matches(name, datasets, n=1, cutoff=0.6)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(datasets)}"
-            raise InputError(f"{name}: no such pinned dataset; {hint}")
-    return [datasets[name] for name in names or datasets]
-
-
 def _pull(datasets: Sequence[Dataset]) -> int:
     paths = [path for dataset in datasets for path in pull(dataset, show=make_console(stderr=True))]
     for path in dict.fromkeys(paths):
-        _say(str(path))
+        make_console().print(str(path), markup=False, highlight=False)
     return 0
 
 
@@ -93,40 +84,24 @@ def _verify(datasets: Sequence[Dataset]) -> int:
     pins = {pin.sha256: pin for dataset in datasets for pin in dataset.files}
     states = {sha256: file_state(pin) for sha256, pin in pins.items()}
     for sha256, state in states.items():
-        _say(f"{state:<8}{cached_path(pins[sha256])}")
+        line = f"{state:<8}{cached_path(pins[sha256])}"
+        make_console().print(line, markup=False, highlight=False)
     return 0 if all(state is FileState.CACHED for state in states.values()) else 1
 
 
 def _list(datasets: dict[str, Dataset]) -> int:
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("dataset")
-    for heading in ("tasks", "bytes"):
-        table.add_column(heading, justify="right")
-    for heading in ("cache", "sha256"):
-        table.add_column(heading)
+    table = make_table("dataset", ">tasks", ">bytes", "cache", "sha256")
     for name, dataset in datasets.items():
-        state = _state(dataset.files)
+        pins = dataset.files
+        states = {file_state(pin) for pin in pins}
+        # The worst of the files' states.
+        state = next((state for state in _STYLE if state in states), FileState.CACHED)
         table.add_row(
             name,
-            str(sum(pin.tasks for pin in dataset.files)),
-            f"{sum(pin.bytes for pin in dataset.files):,}",
+            str(sum(pin.tasks for pin in pins)),
+            f"{sum(pin.bytes for pin in pins):,}",
             f"[{_STYLE[state]}]{state}[/]",
-            _short(dataset.files),
+            pins[0].sha256[:12] if len(pins) == 1 else f"{len(pins)} files",
         )
     make_console().print(table)
     return 0
-
-
-def _state(pins: Sequence[PinnedFile]) -> FileState:
-    """The worst of the files' states."""
-    states = {file_state(pin) for pin in pins}
-    order = (FileState.DAMAGED, FileState.MISSING)
-    return next((state for state in order if state in states), FileState.CACHED)
-
-
-def _short(pins: Sequence[PinnedFile]) -> str:
-    return pins[0].sha256[:12] if len(pins) == 1 else f"{len(pins)} files"
-
-
-def _say(line: str) -> None:
-    make_console().print(line, markup=False, highlight=False)

@@ -4,17 +4,16 @@ import argparse
 import difflib
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from rich.text import Text
 
 from jevexp.analysis.compare import compare
 from jevexp.analysis.estimates import Options
-from jevexp.analysis.gate import GateResult, Limits, Outcome, judge
+from jevexp.analysis.gate import Limits, Outcome, judge
 from jevexp.analysis.metrics import with_verdicts
-from jevexp.cli.choose_runs import add_runs, read_chosen
-from jevexp.cli.comparison_options import add_statistics, number
-from jevexp.cli.console import make_console, print_json
+from jevexp.cli.arguments import add_runs, add_statistics, number, read_chosen
+from jevexp.cli.console import make_console, make_parser, print_json
 from jevexp.errors import InputError
 
 STATUS = {Outcome.PASS: 0, Outcome.FAIL: 1, Outcome.INCONCLUSIVE: 3}
@@ -30,41 +29,43 @@ def main(argv: Sequence[str]) -> int:
     arguments = _parser().parse_args(argv)
     limits = _limits(arguments)
     if arguments.baseline is None:
-        raise InputError("--baseline: missing; name the run that this one is held to")
+        raise InputError("--baseline: missing; name the run that this one is compared to")
     runs = read_chosen(arguments)
     if len(runs) != 2:
         raise InputError(
             f"a gate judges one run against its baseline; found {len(runs) - 1} beside the baseline"
         )
     options = Options(alpha=arguments.alpha, draws=arguments.draws, seed=arguments.seed)
-    comparison = compare(runs, options)
-    strict = comparison
+    comparison = strict = compare(runs, options)
     if limits.sampled > 1:
-        strict = compare(
-            runs,
-            Options(alpha=options.alpha / limits.sampled, draws=options.draws, seed=options.seed),
-        )
+        strict = compare(runs, replace(options, alpha=options.alpha / limits.sampled))
     result = judge(comparison, strict, limits)
+    status = STATUS[result.outcome]
     if arguments.json:
         print_json(
             {
-                "exit_status": STATUS[result.outcome],
+                "exit_status": status,
                 "baseline": comparison.runs[0].path,
                 "candidate": comparison.runs[1].path,
                 "options": asdict(options),
                 **asdict(result),
             }
         )
-    else:
-        _print(result)
-    return STATUS[result.outcome]
+        return status
+    console = make_console()
+    for ruling in result.rulings:
+        outcome = (f"{ruling.outcome.value:<13}", _STYLE[ruling.outcome])
+        console.print(Text.assemble(outcome, f"{ruling.rule}: {ruling.reason}"))
+    verdict = (result.outcome.value, _STYLE[result.outcome])
+    console.print(Text.assemble(("gate: ", "bold"), verdict))
+    return status
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="jevexp gate",
-        description="Hold one run to limits against a baseline. Exit status 0: every rule passes; "
-        "1: one fails; 3: one is inconclusive, and none fails.",
+    parser = make_parser(
+        "gate",
+        "Hold one run to limits against a baseline. Exit status 0: every rule passes; 1: one "
+        "fails; 3: one is inconclusive, and none fails.",
     )
     add_runs(parser)
     parser.add_argument(
@@ -87,30 +88,37 @@ def _parser() -> argparse.ArgumentParser:
         metavar="SHARE",
         help="the least share of tasks that both sides must have attempted (default: all)",
     )
-    parser.add_argument(
-        "--allow-contradicted",
-        action="store_true",
-        help="do not fail a run whose identity is contradicted",
-    )
-    parser.add_argument(
-        "--trust-latency",
-        action="store_true",
-        help="decide about latencies although the conditions differ",
-    )
-    parser.add_argument("--json", action="store_true", help="print the rulings as JSON")
+    for name, description in (
+        ("--allow-contradicted", "do not fail a run whose identity is contradicted"),
+        ("--trust-latency", "decide about latencies although the conditions differ"),
+        ("--json", "print the rulings as JSON"),
+    ):
+        parser.add_argument(name, action="store_true", help=description)
     add_statistics(parser)
     return parser
 
 
 def _limits(arguments: argparse.Namespace) -> Limits:
+    """The rules on the command line.
+
+    Raises:
+        InputError: there is none, or a bad one.
+    """
     drops: dict[str, float] = {}
-    for given in arguments.max_drop:
-        name, _, text = given.partition("=")
+    for rule in arguments.max_drop:
+        name, _, text = rule.partition("=")
         if name not in _limited():
             raise InputError(f"--max-drop: no such metric: {name!r}; {_hint(name)}")
         if name in drops:
             raise InputError(f"--max-drop: {name} is given twice; one limit a metric")
-        drops[name] = _limit(name, text)
+        try:
+            drops[name] = float(text)
+        except ValueError:
+            drops[name] = math.nan
+        if not 0 <= drops[name] < math.inf:
+            raise InputError(
+                f"--max-drop: {name}: expected a number from 0 such as {name}=0.02, found {text!r}"
+            )
     limits = Limits(
         drops,
         arguments.max_latency_ratio,
@@ -134,25 +142,3 @@ def _hint(name: str) -> str:
     near = [known for known in names if name in known.split("_")]
     near += difflib.get_close_matches(name, names, n=1)
     return f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
-
-
-def _limit(name: str, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 <= value < math.inf:
-        raise InputError(
-            f"--max-drop: {name}: expected a number from 0 such as {name}=0.02, found {text!r}"
-        )
-    return value
-
-
-def _print(result: GateResult) -> None:
-    console = make_console()
-    for ruling in result.rulings:
-        outcome = Text(f"{ruling.outcome.value:<13}", style=_STYLE[ruling.outcome])
-        console.print(Text.assemble(outcome, f"{ruling.rule}: {ruling.reason}"))
-    console.print(
-        Text.assemble(("gate: ", "bold"), Text(result.outcome.value, style=_STYLE[result.outcome]))
-    )

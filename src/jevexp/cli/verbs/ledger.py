@@ -11,15 +11,14 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from rich import box
 from rich.prompt import Confirm
 from rich.table import Table
 from rich.text import Text
 
-from jevexp.cli.console import make_console, print_json
+from jevexp.cli.console import make_console, make_parser, make_table, print_json
 from jevexp.core.json import dumps
 from jevexp.errors import InputError
-from jevexp.ledger.base import Ledger, OpenReservation, Statement
+from jevexp.ledger.base import OpenReservation
 from jevexp.ledger.location import LedgerFile, LedgerLocation, ledger_database
 from jevexp.ledger.state import LedgerError
 from jevexp.settings import EnvironmentVariable, FrozenSettings, check_ledger_url
@@ -47,15 +46,17 @@ def main(argv: Sequence[str]) -> int:
             return _show(arguments, location)
         if arguments.verb == "release":
             return _release(arguments, location)
-        return _export(location)
+        with location.open(0.0, read_only=True) as ledger:
+            for row in ledger.rows():
+                print(printable_json(dumps(row)))
+        return 0
     except LedgerError as error:
         raise InputError(str(error)) from error
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="jevexp ledger",
-        description="Look at a ledger, release what a dead process reserved, export its rows.",
+    parser = make_parser(
+        "ledger", "Look at a ledger, release what a dead process reserved, export its rows."
     )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="show|release|export")
     for verb, text in (
@@ -63,31 +64,33 @@ def _parser() -> argparse.ArgumentParser:
         ("release", "settle reservations whose process is gone; only you can know what they cost"),
         ("export", "print every row in the file's format"),
     ):
-        parts = verbs.add_parser(verb, help=text, description=text.capitalize() + ".")
-        what = "LEDGER" if verb == "release" else "LEDGER_OR_RUN"
-        parts.add_argument("ledger", metavar=what, help="a ledger's file or address")
-        parts.add_argument(
+        verb_parser = verbs.add_parser(verb, help=text, description=text.capitalize() + ".")
+        metavar = "LEDGER" if verb == "release" else "LEDGER_OR_RUN"
+        verb_parser.add_argument("ledger", metavar=metavar, help="a ledger's file or address")
+        verb_parser.add_argument(
             "--password-env", metavar="NAME", help="variable with the database's password"
         )
         if verb == "show":
-            parts.add_argument("--open", action="store_true", help="list the open reservations")
-            parts.add_argument("--json", action="store_true", help="print everything as JSON")
+            verb_parser.add_argument(
+                "--open", action="store_true", help="list the open reservations"
+            )
+            verb_parser.add_argument("--json", action="store_true", help="print everything as JSON")
         if verb == "release":
-            parts.add_argument(
+            verb_parser.add_argument(
                 "reservations",
                 nargs="+",
                 metavar="RESERVATION",
                 help=f"its id, or the first {_SHORTEST_PREFIX} characters or more of it",
             )
-            parts.add_argument(
+            verb_parser.add_argument(
                 "--charged",
                 type=float,
                 default=0.0,
                 metavar="USD",
                 help="what each of them was billed after all (default: 0)",
             )
-            parts.add_argument("--reason", metavar="TEXT", help="kept with the row")
-            parts.add_argument("--yes", action="store_true", help="do not ask")
+            verb_parser.add_argument("--reason", metavar="TEXT", help="kept with the row")
+            verb_parser.add_argument("--yes", action="store_true", help="do not ask")
     return parser
 
 
@@ -120,18 +123,33 @@ def _location(ledger: str, password_env: str | None) -> LedgerLocation:
     return location
 
 
-def _opened(location: LedgerLocation) -> Ledger:
-    return location.open(0.0, read_only=True)
-
-
 def _show(arguments: argparse.Namespace, location: LedgerLocation) -> int:
-    with _opened(location) as ledger:
+    with location.open(0.0, read_only=True) as ledger:
         statement = ledger.statement()
     if arguments.json:
-        print_json({"ledger": str(location)} | _as_json(statement))
+        print_json(
+            {
+                "ledger": str(location),
+                "cap_usd": statement.cap_usd,
+                "charged_usd": statement.charged_usd,
+                "open_usd": statement.open_usd,
+                "reservations": statement.reservations,
+                "open": [_as_json(reservation) for reservation in statement.open],
+            }
+        )
         return 0
     console = make_console()
-    console.print(*_overview(str(location), statement), sep="\n")
+    console.print(f"ledger {location}")
+    if statement.cap_usd is None:
+        console.print("nothing was reserved yet")
+    else:
+        cap_usd, charged_usd = statement.cap_usd, statement.charged_usd
+        left_usd = max(0.0, cap_usd - charged_usd)
+        console.print(f"cap ${cap_usd:g}, charged ${charged_usd:g}, left ${left_usd:g}")
+        console.print(
+            f"reservations: {statement.reservations}, "
+            f"open: {len(statement.open)} (${statement.open_usd:g})"
+        )
     directory = Path(arguments.ledger)
     if (directory / MANIFEST).is_file():
         of_run = RunDirectory(directory).read_manifest().ledger
@@ -147,7 +165,7 @@ def _release(arguments: argparse.Namespace, location: LedgerLocation) -> int:
         raise InputError(
             f"{location}: is a run's evidence, which stays as it is; name the ledger that is shared"
         )
-    with _opened(location) as ledger:
+    with location.open(0.0, read_only=True) as ledger:
         chosen = _choose(ledger.statement().open, arguments.reservations)
     for reservation in chosen:
         name, owner = reservation.reservation_id, reservation.owner
@@ -206,73 +224,35 @@ def _choose(reservations: Sequence[OpenReservation], names: Sequence[str]) -> li
     return list(chosen.values())
 
 
-def _export(location: LedgerLocation) -> int:
-    with _opened(location) as ledger:
-        for row in ledger.rows():
-            print(printable_json(dumps(row)))
-    return 0
-
-
-def _overview(location: str, statement: Statement) -> list[str]:
-    """The ledger in a few lines."""
-    if statement.cap_usd is None:
-        return [f"ledger {location}", "nothing was reserved yet"]
-    left = max(0.0, statement.cap_usd - statement.charged_usd)
-    return [
-        f"ledger {location}",
-        f"cap ${statement.cap_usd:g}, charged ${statement.charged_usd:g}, left ${left:g}",
-        f"reservations: {statement.reservations}, "
-        f"open: {len(statement.open)} (${statement.open_usd:g})",
-    ]
-
-
 def _table(reservations: Iterable[OpenReservation]) -> Table:
     """Open reservations with who made them, as far as that is known."""
-    made = Table(box=box.SIMPLE_HEAD)
-    made.add_column("reservation", no_wrap=True)
-    made.add_column("USD", justify="right")
-    made.add_column("age", justify="right")
-    for heading in ("task", "provider", "process", "run"):
-        made.add_column(heading, overflow="fold")
+    headings = ("reservation", ">USD", ">age", "task", "provider", "process", "run")
+    table = make_table(*headings)
+    # An id is pasted into `jevexp ledger release`.
+    table.columns[0].no_wrap = True
     now = time.time()
     for reservation in reservations:
         owner = reservation.owner
         alive = owner.alive if owner else None
         process = f"{owner.pid} on {owner.host}: {_ALIVE[alive]}" if owner else "not known"
-        made.add_row(
+        made = reservation.ts or 0.0
+        table.add_row(
             reservation.reservation_id,
             f"{reservation.usd:g}",
-            _age(reservation, now),
+            # The maker's clock may be ahead of ours.
+            str(timedelta(seconds=int(now - made))) if 0 < made < now else "",
             Text(reservation.task_id or ""),
             Text(reservation.adapter or ""),
             Text(process, style=_STYLE[alive]),
             Text((owner.run if owner else None) or ""),
         )
-    return made
+    return table
 
 
-def _age(reservation: OpenReservation, now: float) -> str:
-    if reservation.ts is None or not 0 < reservation.ts < now:
-        # By a clock that is ahead of ours, or by none.
-        return ""
-    return str(timedelta(seconds=int(now - reservation.ts)))
-
-
-def _as_json(statement: Statement) -> dict[str, Any]:
-    """Everything that is known, as plain JSON; `age_s` is in seconds."""
-    now = time.time()
-    return {
-        "cap_usd": statement.cap_usd,
-        "charged_usd": statement.charged_usd,
-        "open_usd": statement.open_usd,
-        "reservations": statement.reservations,
-        "open": [_reservation_as_json(reservation, now) for reservation in statement.open],
-    }
-
-
-def _reservation_as_json(reservation: OpenReservation, now: float) -> dict[str, Any]:
+def _as_json(reservation: OpenReservation) -> dict[str, Any]:
+    """Everything that is known of a reservation; `age_s` is in seconds."""
     fields = asdict(reservation)
     del fields["owner"]
-    fields["age_s"] = None if reservation.ts is None else now - reservation.ts
+    fields["age_s"] = None if reservation.ts is None else time.time() - reservation.ts
     names = ("run", "host", "pid", "alive")
     return fields | {name: getattr(reservation.owner, name, None) for name in names}

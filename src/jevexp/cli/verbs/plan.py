@@ -5,16 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hydra._internal.utils import get_args_parser
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from jevexp.cli.compose import compose_command
-from jevexp.cli.console import make_console
-from jevexp.cli.paths import check_paths
+from jevexp.cli.console import make_console, make_table
+from jevexp.cli.perform import check_paths
 from jevexp.datasets import FileState, file_state, load_dataset
 from jevexp.run.planning import check_ledger
-from jevexp.settings import Caps, Settings
+from jevexp.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +49,21 @@ def main(arguments: Sequence[str]) -> int:
     for settings in composition.settings:
         check_paths(composition.directory, settings)
     estimates = [estimate(settings) for settings in composition.settings]
+    table = make_table(
+        *("run", "choices", ">tasks", ">requests", ">reserves", ">cap leaves", ">downloads")
+    )
+    for index, run in enumerate(estimates):
+        table.add_row(
+            str(index),
+            Text(_choices(run.settings)),
+            str(run.tasks),
+            str(run.tasks),
+            f"${run.reservation_usd:.2f}",
+            f"${run.left_usd:.2f}",
+            str(run.to_download),
+        )
     console = make_console()
-    console.print(_table(estimates))
+    console.print(table)
     console.print(Text(f"directory: {composition.directory}"))
     faults = _faults(estimates, shared=composition.is_sweep)
     for fault in faults:
@@ -60,7 +71,7 @@ def main(arguments: Sequence[str]) -> int:
     return 2 if faults else 0
 
 
-def overrides_of(arguments: Sequence[str], verb: str, what: str) -> Namespace:
+def overrides_of(arguments: Sequence[str], verb: str, description: str) -> Namespace:
     """Parse a verb's command line with Hydra's own parser.
 
     Raises:
@@ -72,7 +83,9 @@ def overrides_of(arguments: Sequence[str], verb: str, what: str) -> Namespace:
     parsed = parser.parse_intermixed_args(list(arguments))
     if parsed.help:
         print(f"usage: jevexp {verb} [-m] [--config-dir DIR] [GROUP=OPTION | FIELD=VALUE ...]")
-        print(f"\n{what}\n\nGroups, options and fields are those of a run: see jevexp --help.")
+        print(
+            f"\n{description}\n\nGroups, options and fields are those of a run: see jevexp --help."
+        )
         raise SystemExit(0)
     return parsed
 
@@ -108,25 +121,6 @@ def estimate(settings: Settings) -> Estimate:
     )
 
 
-def _table(estimates: Sequence[Estimate]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD)
-    for heading in ("run", "choices"):
-        table.add_column(heading, overflow="fold")
-    for heading in ("tasks", "requests", "reserves", "cap leaves", "downloads"):
-        table.add_column(heading, justify="right")
-    for index, run in enumerate(estimates):
-        table.add_row(
-            str(index),
-            Text(_choices(run.settings)),
-            str(run.tasks),
-            str(run.tasks),
-            f"${run.reservation_usd:.2f}",
-            f"${run.left_usd:.2f}",
-            str(run.to_download),
-        )
-    return table
-
-
 def _choices(settings: Settings) -> str:
     """What was chosen in each group, as it stands in the configuration."""
     chosen = {
@@ -142,10 +136,6 @@ def _choices(settings: Settings) -> str:
     return "\n".join(f"{group} {name}" for group, name in chosen.items())
 
 
-def _has_ledger(caps: Caps) -> bool:
-    return caps.ledger is not None or caps.ledger_url is not None
-
-
 def _faults(estimates: Sequence[Estimate], *, shared: bool) -> list[str]:
     """Why runs cannot succeed; the runs of a sweep share one cap unless they name ledgers."""
     faults = [
@@ -154,7 +144,11 @@ def _faults(estimates: Sequence[Estimate], *, shared: bool) -> list[str]:
         for index, run in enumerate(estimates)
         if run.impossible
     ]
-    certain = [run for run in estimates if run.certain and not _has_ledger(run.settings.caps)]
+    certain = [
+        run
+        for run in estimates
+        if run.certain and run.settings.caps.ledger is run.settings.caps.ledger_url is None
+    ]
     total = sum(run.reservation_usd for run in certain)
     cap = min((run.left_usd for run in certain), default=0.0)
     if shared and not faults and total > cap + 1e-9:

@@ -1,12 +1,17 @@
-"""`jevexp run`: a run, or with -m a sweep of several; no verb means the same."""
+"""`jevexp run`: a run, or with -m a sweep of several; no verb means the same.
+
+`resume=RUN` goes on with a run, or a sweep, that ended early, in a directory of its own.
+"""
 
 import os
 import signal
 import sys
 import time
 from argparse import Namespace
+from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import hydra
@@ -21,28 +26,45 @@ from jevexp.cli.compose import (
     check_composes,
     check_flags,
     compose_command,
+    compose_directory,
+    concurrency_suffix,
     quoted,
     search_path,
     to_settings,
 )
-from jevexp.cli.end_of_run import report_sweep
-from jevexp.cli.paths import check_paths, make_directory
-from jevexp.cli.perform import console, perform_member, perform_single, tracking_of
+from jevexp.cli.perform import (
+    check_paths,
+    console,
+    make_directory,
+    perform,
+    perform_member,
+    perform_single,
+)
+from jevexp.cli.resumed_settings import resumed_settings
 from jevexp.cli.run_in_subprocess import run_in_subprocess
+from jevexp.cli.run_view import report_sweep
+from jevexp.cli.tracking import Tracking
 from jevexp.cli.verbs import verbs_help
+from jevexp.errors import InputError
 from jevexp.harness.interrupts import Interrupted
-from jevexp.run.planning import Launch, plan
-from jevexp.store import RunDirectory
+from jevexp.run.planning import Launch, Plan, plan
+from jevexp.run.resuming import adopt, charged_in, read_earlier
+from jevexp.settings import Settings
+from jevexp.settings.run import config_hash
+from jevexp.store import RunDirectory, RunStatus
 from jevexp.store.checksums import CHECKSUMS
-from jevexp.store.finding import SweepFile, sweep_members
+from jevexp.store.directory import LEDGER, MANIFEST, RESULTS
+from jevexp.store.finding import PlannedRun, SweepFile, read_sweep_file, sweep_members
 from jevexp.untrusted.files import permissions
 from jevexp.untrusted.python import safe_environment
 
+_RESUME = "resume="
 # The process that hands a sweep to Hydra; a launcher's other processes inherit the variable.
 _LAUNCHED_BY = "JEVEXP_LAUNCHED_BY"
 # Longer than a started process needs until it has its directory.
 _QUIET_S = 10.0
 _POLL_S = 0.2
+_SHOWN_BY_HYDRA = ("help", "hydra_help", "cfg", "info", "shell_completion")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -50,12 +72,14 @@ def main(arguments: Sequence[str]) -> int:
     # Hydra wants its flags before the overrides; a person need not.
     parsed = get_args_parser().parse_intermixed_args(list(arguments))
     check_flags(parsed)
-    if any(override.startswith("resume=") for override in parsed.overrides):
-        from jevexp.cli.resume import resume
-
-        return resume(parsed)
-    arguments = [*_flags(arguments, parsed.overrides), *parsed.overrides]
-    if _only_shows(parsed):
+    if any(override.startswith(_RESUME) for override in parsed.overrides):
+        return _resume(parsed)
+    flags = list(reversed(arguments))
+    for override in parsed.overrides:
+        flags.remove(override)
+    arguments = [*reversed(flags), *parsed.overrides]
+    # Hydra answers these itself: help, the composed configuration, completion.
+    if any(getattr(parsed, flag) for flag in _SHOWN_BY_HYDRA):
         check_composes(parsed)
         OmegaConf.register_new_resolver("verbs_help", verbs_help, replace=True)
         if not parsed.shell_completion:
@@ -101,24 +125,29 @@ def _run_sweep(composition: Composition, arguments: Sequence[str]) -> int:
         # The runs that it has started still count.
         console.print(Text(f"the launcher gave up: {type(error).__name__}", style="red"))
         wait_for_runs(composition.directory, len(composition.settings))
-    status = report_sweep(console, composition.directory, len(composition.settings))
-    tracking_of(composition.settings[0]).finish_sweep(
-        composition.directory, interrupted=interrupted is not None
-    )
+    runs = composition.settings
+    return _finish_sweep(composition.directory, len(runs), runs[0], interrupted)
+
+
+def _finish_sweep(
+    directory: Path,
+    planned: int,
+    settings: Settings,
+    interrupted: Interrupted | None,
+    elsewhere: Sequence[Path] = (),
+) -> int:
+    """Print what came of a sweep, and log its comparison; the exit status.
+
+    Args:
+        directory: the sweep's.
+        planned: how many runs it consists of.
+        settings: of one of its runs; they say where the comparison is logged.
+        interrupted: the signal that ended it early, if one did.
+        elsewhere: runs of it that ended in an earlier sweep's directory.
+    """
+    status = report_sweep(console, directory, planned, elsewhere)
+    Tracking(settings, console).finish_sweep(directory, interrupted=interrupted is not None)
     return interrupted.exit_status if interrupted else status
-
-
-def _flags(arguments: Sequence[str], overrides: Sequence[str]) -> list[str]:
-    flags = list(reversed(arguments))
-    for override in overrides:
-        flags.remove(override)
-    return flags[::-1]
-
-
-def _only_shows(parsed: Namespace) -> bool:
-    """Whether Hydra answers this itself: help, the composed configuration, completion."""
-    shows = (parsed.help, parsed.hydra_help, parsed.cfg, parsed.info, parsed.shell_completion)
-    return any(shows)
 
 
 def _hand_to_hydra(arguments: Sequence[str]) -> None:
@@ -163,3 +192,170 @@ def job(config: DictConfig) -> None:
         run_in_subprocess(settings, launch, number=state.job.num)
     else:
         perform_member(settings, launch, number=state.job.num)
+
+
+def _resume(parsed: Namespace) -> int:
+    """Resume what the command line names; print what came of it.
+
+    Raises:
+        InputError: it cannot be resumed; nothing was written or sent.
+    """
+    resumed, *others = [word for word in parsed.overrides if word.startswith(_RESUME)]
+    if others:
+        raise InputError("resume: given twice")
+    if parsed.multirun or parsed.cfg or parsed.info:
+        raise InputError("resume: takes its configuration from the run; leave the flags out")
+    overrides = [word for word in parsed.overrides if not word.startswith(_RESUME)]
+    path = Path(resumed.removeprefix(_RESUME))
+    if (path / RESULTS).exists() and not (path / MANIFEST).exists():
+        raise InputError(
+            f"resume: {path}: was killed before it asked anything; if it went on with another "
+            "run, resume that one, which still holds every answer; else start it anew"
+        )
+    if path.is_dir() and not (path / MANIFEST).exists():
+        return _resume_sweep(path, overrides)
+    earlier = read_earlier(path)
+    (settings,), hydra_overrides = resumed_settings(
+        path, [earlier.manifest.config.resolved], overrides
+    )
+    directory = compose_directory(settings, hydra_overrides)
+    check_paths(directory, settings)
+    planned = adopt(earlier, plan(settings))
+    with permissions(group=settings.group_access):
+        made = make_directory(directory)
+        taken, asked = len(planned.tasks) - len(planned.to_ask), len(planned.to_ask)
+        console.print(
+            f"resuming {earlier.path}: {taken} answers are taken over, {asked} tasks are asked",
+            markup=False,
+            highlight=False,
+        )
+        launch = Launch(directory, overrides=(f"{_RESUME}{path}", *overrides))
+        return perform_single(planned, launch, made)
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """One run of a resumed sweep: where it ended, or the plan that is to be performed."""
+
+    settings: Settings
+    ended_in: Path | None = None
+    plan: Plan | None = None
+
+    @property
+    def goes_on_with(self) -> str | None:
+        """The directory whose answers it takes over."""
+        return self.plan.adoption.entry.path if self.plan and self.plan.adoption else None
+
+    def name(self, number: int) -> str:
+        """The name of its directory, as Hydra gives it to the runs of a sweep."""
+        chosen = self.settings
+        name = f"{number}-{chosen.dataset.name}-{chosen.model.name}-{chosen.backend.name}"
+        return name + concurrency_suffix(chosen.runner.concurrency)
+
+
+def _resume_sweep(path: Path, overrides: Sequence[str]) -> int:
+    """Resume a sweep; everything is checked before anything is written.
+
+    Raises:
+        InputError: it cannot be resumed.
+    """
+    earlier = read_sweep_file(path)
+    settings, hydra_overrides = resumed_settings(
+        path, [run.config for run in earlier.runs], overrides
+    )
+    started = _started_runs(path)
+    charged_usd = earlier.charged_usd + charged_in(path / LEDGER)
+    members = [
+        _member(planned, chosen, started[config_hash(planned.config)], charged_usd)
+        for planned, chosen in zip(earlier.runs, settings, strict=True)
+    ]
+    plans = [member.plan for member in members if member.plan]
+    if not plans:
+        raise InputError(f"resume: {path}: all its runs have ended; there is nothing left to ask")
+    first = plans[0].settings
+    directory = compose_directory(first, hydra_overrides, sweep=True)
+    for planned in plans:
+        check_paths(directory, planned.settings)
+    with permissions(group=first.group_access):
+        make_directory(directory)
+        SweepFile(
+            resumed=str(path.absolute()),
+            charged_usd=charged_usd,
+            runs=[
+                PlannedRun(
+                    config=member.settings.resolved(),
+                    ended_in=str(member.ended_in.absolute()) if member.ended_in else None,
+                    goes_on_with=member.goes_on_with,
+                )
+                for member in members
+            ],
+        ).write(directory)
+        going_on = sum(planned.adoption is not None for planned in plans)
+        console.print(
+            f"resuming {path}: {len(members) - len(plans)} of {len(members)} runs have ended, "
+            f"{going_on} go on, {len(plans) - going_on} start"
+        )
+        interrupted = None
+        for number, member in enumerate(members):
+            if member.plan is None or interrupted:
+                continue
+            launch = Launch(
+                directory / member.name(number),
+                directory.absolute(),
+                (f"{_RESUME}{path}", *overrides),
+            )
+            tracking = Tracking(member.settings, console)
+            outcome = perform(member.plan, launch, tracking, number=number)
+            interrupted = outcome.signal if outcome else None
+        elsewhere = [member.ended_in for member in members if member.ended_in]
+        return _finish_sweep(directory, len(members), first, interrupted, elsewhere)
+
+
+def _started_runs(sweep: Path) -> defaultdict[str, list[tuple[Path, str | None]]]:
+    """The runs that a sweep left behind, with what each went on with, by configuration's hash."""
+    started = defaultdict(list)
+    for path in sweep_members(sweep):
+        if (path / MANIFEST).exists():
+            manifest = RunDirectory(path).read_manifest()
+            if manifest.status is not RunStatus.REFUSED:
+                resumed = manifest.resumed.path if manifest.resumed else None
+                started[manifest.config.sha256].append((path, resumed))
+    return started
+
+
+def _member(
+    planned: PlannedRun,
+    settings: Settings,
+    started: list[tuple[Path, str | None]],
+    charged_usd: float,
+) -> _Member:
+    """One run of a resumed sweep.
+
+    Args:
+        planned: as the earlier sweep's file has it.
+        settings: those that it is resumed with.
+        started: the earlier sweep's runs with its configuration; the one that is used is removed.
+        charged_usd: what earlier sittings of the sweep were charged, in US dollars.
+
+    Raises:
+        InputError: the earlier run is still being written, or this one cannot succeed.
+    """
+    if planned.ended_in is not None:
+        return _Member(settings, ended_in=Path(planned.ended_in))
+    # A sweep may end before a run takes over the answers of an older one, which still holds them.
+    older = planned.goes_on_with
+    path = Path(older) if older else None
+    for run in started:
+        if older is None or run[1] == older:
+            started.remove(run)
+            path = run[0]
+            break
+    earlier = read_earlier(path, ended=True) if path else None
+    if earlier is not None:
+        counts = earlier.manifest.counts
+        if (earlier.path / CHECKSUMS).exists() and counts.answered == counts.requested:
+            return _Member(settings, ended_in=earlier.path)
+    new = replace(plan(settings), charged_before_usd=charged_usd)
+    if earlier is not None:
+        new = adopt(earlier, new, charged_usd=charged_usd)
+    return _Member(settings, plan=new)

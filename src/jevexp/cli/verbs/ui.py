@@ -1,6 +1,5 @@
 """`jevexp ui`: open MLflow on the finished runs."""
 
-import argparse
 import signal
 import socket
 from collections.abc import Sequence
@@ -9,8 +8,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from jevexp.cli.console import make_console
-from jevexp.cli.tracked import add_store, store_settings
+from jevexp.cli.arguments import add_store, store_settings
+from jevexp.cli.console import check_outputs, make_console, make_parser
 from jevexp.errors import InputError
 from jevexp.tracking import TrackingError
 from jevexp.tracking.mlflow import MlflowTracker
@@ -25,9 +24,12 @@ def main(argv: Sequence[str]) -> int:
     Raises:
         InputError: there is no folder of runs, the port is taken, or the address is unusable.
     """
-    arguments = _parser().parse_args(argv)
-    if arguments.uri is None and not arguments.outputs.is_dir():
-        raise InputError(f"{arguments.outputs}: no such folder; run something, or give --outputs")
+    parser = make_parser("ui", "Open MLflow on the finished runs; Ctrl-C ends it.")
+    add_store(parser)
+    parser.add_argument("--port", type=int, default=DEFAULT_PORT, help=f"default: {DEFAULT_PORT}")
+    arguments = parser.parse_args(argv)
+    if arguments.uri is None:
+        check_outputs(arguments.outputs)
     tracker = MlflowTracker(store_settings(arguments), arguments.outputs)
     tracker.check_own()
     console = make_console()
@@ -48,18 +50,14 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="jevexp ui",
-        description="Open MLflow on the finished runs; Ctrl-C ends it.",
-    )
-    add_store(parser)
-    parser.add_argument("--port", type=int, default=DEFAULT_PORT, help=f"default: {DEFAULT_PORT}")
-    return parser
-
-
 def _serve(console: Console, tracker: MlflowTracker, port: int, outputs: Path) -> None:
-    _check_free(port)
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except (OSError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise InputError(f"--port {port}: {reason}; give another --port") from error
     database = tracker.location.database
     if database is not None and not database.exists():
         # Made here, under a lock: a run may be about to make it too.
@@ -79,13 +77,3 @@ def _links(tracker: MlflowTracker, base: str) -> list[Text]:
     runs = tracker.runs()
     links = tracker.links(runs, base, tracker.comparisons(runs))
     return [*map(Text, links.lines() if links else [f"no runs yet: {base}"])]
-
-
-def _check_free(port: int) -> None:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except (OSError, OverflowError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise InputError(f"--port {port}: {reason}; give another --port") from error

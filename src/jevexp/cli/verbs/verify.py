@@ -1,23 +1,19 @@
 """`jevexp verify RUN...`: prove a run again from its files, offline."""
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from jevexp.cli.console import make_console, print_json
+from jevexp.cli.console import make_console, make_parser, make_table, print_json
 from jevexp.errors import InputError
 from jevexp.store.finding import run_directories
 from jevexp.verification import Check, Report, Result, State, verify_run
 from jevexp.verification.receipt import check_receipt, read_receipt
 
-# The worst of several runs decides.
-_EXIT_STATUSES = {State.VERIFIED: 0, State.INCOMPLETE: 3, State.FAILED: 1}
-_WORST = (State.FAILED, State.INCOMPLETE, State.VERIFIED)
+# Of several runs the worst decides, and it stands first.
+EXIT_STATUSES = {State.FAILED: 1, State.INCOMPLETE: 3, State.VERIFIED: 0}
 _STYLE = {Result.PASS: "green", Result.FAIL: "bold red", Result.NOT_CHECKED: "yellow"}
 _STATE = {State.VERIFIED: "bold green", State.FAILED: "bold red", State.INCOMPLETE: "bold yellow"}
 _MOST_LINES = 5
@@ -31,7 +27,26 @@ def main(argv: Sequence[str]) -> int:
     Raises:
         InputError: a path is no run and no sweep, or the receipt is none.
     """
-    arguments = _parser().parse_args(argv)
+    parser = make_parser(
+        "verify",
+        "Prove finished runs again, offline: files, requests, answers, scores, costs and sums. "
+        "Status 0: verified. 1: a check failed. 3: nothing failed, but the run never ended.",
+    )
+    parser.add_argument(
+        "runs", nargs="+", type=Path, metavar="RUN", help="a run directory, or a sweep's"
+    )
+    parser.add_argument(
+        "--receipt", type=Path, metavar="FILE", help="compare the run with its receipt"
+    )
+    parser.add_argument(
+        "--tasks",
+        type=Path,
+        metavar="PATH",
+        help="the task file that was run, or the folder of them, where it is not where it was",
+    )
+    parser.add_argument("--verbose", action="store_true", help="all checks, also of several runs")
+    parser.add_argument("--json", action="store_true", help="print the checks as JSON")
+    arguments = parser.parse_args(argv)
     roots = [run.path for path in arguments.runs for run in run_directories(path, begun=True)]
     receipt = None
     if arguments.receipt is not None:
@@ -52,31 +67,7 @@ def main(argv: Sequence[str]) -> int:
     if arguments.json:
         print_json({"runs": [report.as_dict() for report in reports]})
     states = {report.state for report in reports}
-    return _EXIT_STATUSES[next(state for state in _WORST if state in states)]
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="jevexp verify",
-        description="Prove finished runs again, offline: files, requests, answers, scores, costs "
-        "and sums. Status 0: verified. 1: a check failed. 3: nothing failed, but the run never "
-        "ended.",
-    )
-    parser.add_argument(
-        "runs", nargs="+", type=Path, metavar="RUN", help="a run directory, or a sweep's"
-    )
-    parser.add_argument(
-        "--receipt", type=Path, metavar="FILE", help="hold the run against its receipt"
-    )
-    parser.add_argument(
-        "--tasks",
-        type=Path,
-        metavar="PATH",
-        help="the task file that was run, or the folder of them, where it is not where it was",
-    )
-    parser.add_argument("--verbose", action="store_true", help="all checks, also of several runs")
-    parser.add_argument("--json", action="store_true", help="print the checks as JSON")
-    return parser
+    return next(status for state, status in EXIT_STATUSES.items() if state in states)
 
 
 def print_report(console: Console, report: Report, *, verbose: bool) -> None:
@@ -89,54 +80,41 @@ def print_report(console: Console, report: Report, *, verbose: bool) -> None:
     """
     console.print(Text(str(report.path)), style="bold")
     if verbose:
-        console.print(_table(report))
+        table = make_table("check", "covers", "result", ">looked at")
+        for check in report.checks:
+            count = "" if check.result is Result.NOT_CHECKED else f"{check.count:,}"
+            result = Text(check.result.value, style=_STYLE[check.result])
+            table.add_row(check.name, check.covers, result, count)
+        console.print(table)
     for check in report.checks:
         _print_findings(console, check, verbose=verbose)
-    if verbose and report.not_covered:
-        console.print(Text(f"  not covered by checksums: {_names(report.not_covered)}"))
+    if verbose and (names := report.not_covered):
+        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+        shown = ", ".join(names[:_MOST_NAMES])
+        console.print(Text(f"  not covered by checksums: {shown}{more}"))
     console.print(_verdict(report))
-
-
-def _table(report: Report) -> Table:
-    table = Table(box=box.SIMPLE_HEAD)
-    for heading in ("check", "covers", "result"):
-        table.add_column(heading)
-    table.add_column("looked at", justify="right")
-    for check in report.checks:
-        result = check.result
-        count = "" if result is Result.NOT_CHECKED else f"{check.count:,}"
-        table.add_row(check.name, check.covers, Text(result.value, style=_STYLE[result]), count)
-    return table
 
 
 def _print_findings(console: Console, check: Check, *, verbose: bool) -> None:
     for failure in check.failures[:_MOST_LINES]:
-        line = Text.assemble((f"  {check.name} failed: ", "red"))
-        console.print(line.append_text(Text(f"{failure.place}: {failure.message}")))
+        message = f"{failure.place}: {failure.message}"
+        console.print(Text.assemble((f"  {check.name} failed: ", "red"), message))
     if check.failed > _MOST_LINES:
-        console.print(
-            Text(f"  {check.name} failed: and in {check.failed - _MOST_LINES} more places")
-        )
+        more = check.failed - _MOST_LINES
+        console.print(Text(f"  {check.name} failed: and in {more} more places"))
     if not verbose:
         return
     if check.result is Result.NOT_CHECKED:
-        console.print(
-            Text.assemble((f"  {check.name} not checked: ", "yellow"), Text(check.reason or ""))
-        )
+        label = (f"  {check.name} not checked: ", "yellow")
+        console.print(Text.assemble(label, check.reason or ""))
     for note in check.notes[:_MOST_LINES]:
         console.print(Text(f"  {check.name}: {note}"))
-
-
-def _names(names: tuple[str, ...]) -> str:
-    shown = ", ".join(names[:_MOST_NAMES])
-    return shown if len(names) <= _MOST_NAMES else f"{shown} and {len(names) - _MOST_NAMES} more"
 
 
 def _verdict(report: Report) -> Text:
     line = Text(report.state.value, style=_STATE[report.state])
     if report.state is State.INCOMPLETE:
-        line.append_text(Text(f": {report.incomplete}; no check failed"))
-        return line
+        return line.append_text(Text(f": {report.incomplete}; no check failed"))
     failed = [check.name for check in report.checks if check.result is Result.FAIL]
     unchecked = [check.name for check in report.checks if check.result is Result.NOT_CHECKED]
     if failed:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from jevexp.analysis.compare import compare
 from jevexp.analysis.estimates import Options
-from jevexp.cli.sweep_comparison import comparison_note
+from jevexp.cli.tracking import comparison_note
 from tests.analysis.made import finished
 from tests.support.runs import noul_tasks
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from jevexp.cli.identity_view import identity_table
+from jevexp.cli.run_view import identity_table
 from jevexp.identity import observe, reconcile
 from jevexp.settings import ModelIdentity
 from tests.identity.servers import said_by

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jevexp.cli.progress import Tally
+from jevexp.cli.perform import Tally
 from tests.support.runs import failure, noul_tasks, record, wrong
 
 TASK = noul_tasks(1)[0]
