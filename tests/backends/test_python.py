@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from jevexp.backends.protocol import Backend, Estimates, Prepares
-from jevexp.backends.python_factory import make_python
+from jevexp.backends.python_factory import make
 from jevexp.core.decision import Decision, ProbsSource, Request
 from jevexp.errors import InputError
 from jevexp.settings import PythonBackend
 from tests.support.cli import jevexp, only_run
 from tests.support.compose import compose
+from tests.support.llama import model_identity
 from tests.support.tasks import task
 
 HERE = "tests.support.own_model"
@@ -32,12 +33,12 @@ def settings(factory: str, **options: Any) -> PythonBackend:
 
 
 def own(factory: str = "Own", **options: Any) -> Backend:
-    return make_python(settings(f"{HERE}:{factory}", **options))
+    return make(settings(f"{HERE}:{factory}", **options), model_identity(), ())
 
 
 def why_not(factory: str, **options: Any) -> str:
     with pytest.raises(InputError) as refused:
-        make_python(settings(factory, **options))
+        make(settings(factory, **options), model_identity(), ())
     message = str(refused.value)
     assert "\n" not in message
     return message
@@ -76,7 +77,10 @@ def test_a_function_may_return_a_whole_decision(here: Path) -> None:
         "def make():\n"
         "    return lambda request: Decision(ok=False, model='x', error='too_hard')\n"
     )
-    assert make_python(settings("whole_decision:make")).decide(REQUEST).error == "too_hard"
+    assert (
+        make(settings("whole_decision:make"), model_identity(), ()).decide(REQUEST).error
+        == "too_hard"
+    )
 
 
 def test_what_only_some_backends_offer_is_offered_where_it_is() -> None:
@@ -92,7 +96,7 @@ def test_what_only_some_backends_offer_is_offered_where_it_is() -> None:
 def test_the_options_stay_what_the_manifest_shows() -> None:
     given: dict[str, Any] = {"answer": {"a": [1]}}
     made = settings(f"{HERE}:Answers", **given)
-    backend = make_python(made)
+    backend = make(made, model_identity(), ())
     backend.describe()["a"].append(2)
     assert made.options == {"answer": {"a": [1]}}
 
@@ -203,7 +207,7 @@ def test_an_answer_that_is_no_decision_is_a_failed_attempt_and_no_crash(answer: 
 def test_a_function_that_returns_no_mapping_is_a_failed_attempt(here: Path) -> None:
     (here / "returns_text.py").write_text("def make():\n    return lambda request: 'yes'\n")
     with pytest.raises(TypeError, match="expected label to probability, found a str"):
-        make_python(settings("returns_text:make")).decide(REQUEST)
+        make(settings("returns_text:make"), model_identity(), ()).decide(REQUEST)
 
 
 def test_a_description_is_a_mapping() -> None:

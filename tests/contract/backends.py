@@ -14,12 +14,12 @@ from typing import Any, Literal
 
 import pytest
 
+from jevexp.backends import python_factory
 from jevexp.backends.fake import Fake, answer_key
 from jevexp.backends.llama_cpp import LlamaCpp
 from jevexp.backends.openai.chat import OpenAIChat
 from jevexp.backends.openai.logprobs import OpenAILogprobs
 from jevexp.backends.protocol import Backend
-from jevexp.backends.python_factory import make_python
 from jevexp.backends.replay import Replay
 from jevexp.backends.systemone import SystemOne
 from jevexp.core.decision import Request
@@ -114,9 +114,8 @@ def python_function(folder: Path, requests: Sequence[Request]) -> Iterator[Backe
 
 def _own(factory: str) -> Backend:
     options = {"top": 0.9}
-    return make_python(
-        PythonBackend(kind="python", name="python", factory=factory, options=options)
-    )
+    settings = PythonBackend(kind="python", name="python", factory=factory, options=options)
+    return python_factory.make(settings, model_identity(), ())
 
 
 @contextmanager

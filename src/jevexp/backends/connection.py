@@ -187,13 +187,18 @@ class OpenedBackend(Generic[AnySettings]):
 
 
 class Connected(OpenedBackend[AnySettings]):
-    """A provider over a connection, which `_open` gives to `_hold`."""
+    """A provider over a connection, which `_open` gives to `_hold` and then adds facts."""
 
     _connection: Connection | None = None
 
     def _hold(self, connection: AnyConnection) -> AnyConnection:
         self._connection = connection
         self._resources.callback(connection.close)
+        self._facts = {
+            "kind": self._settings.kind,
+            "managed": connection.managed,
+            "base_url": connection.base_url,
+        }
         return connection
 
     @property

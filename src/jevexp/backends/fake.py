@@ -34,18 +34,10 @@ def reader(settings: FakeBackend, description: Mapping[str, Any]) -> AnswerReade
     return AnswerReader(_read_again)
 
 
-def _read_again(request: Request, raw: RawAnswer) -> Decision:
-    del request
-    record = raw.record
-    if record.ok:
+def _read_again(_request: Request, raw: RawAnswer) -> Decision:
+    if raw.record.ok:
         return made_up(raw.request, raw.response["probabilities"])
-    return Decision(
-        ok=False,
-        model=MODEL_ID,
-        error=record.error,
-        status_code=record.status_code,
-        request=raw.request,
-    )
+    return _failed(raw.request, raw.record.error, raw.record.status_code)
 
 
 class Fake:
@@ -91,31 +83,19 @@ class Fake:
         if self._settings.latency_s:
             time.sleep(self._settings.latency_s)
         self._asked += 1
-        sent = request.wire()
+        sent, options = request.wire(), request.question.options
         if self._settings.mode == "script":
-            return self._scripted(sent)
-        options = request.question.options
+            if self._asked > len(self._script):
+                return _failed(sent, "script_exhausted")
+            answer = self._script[self._asked - 1]
+            if "probs" in answer:
+                return made_up(sent, answer["probs"])
+            return _failed(sent, answer["error"], answer.get("status_code"))
         if not options:
-            return Decision(ok=False, model=MODEL_ID, error="options_unknown", request=sent)
+            return _failed(sent, "options_unknown")
         if self._settings.mode == "uniform":
-            probs = dict.fromkeys(options, 1 / len(options))
-        else:
-            probs = self._noisy(request, options)
-        return made_up(sent, probs)
-
-    def _scripted(self, sent: dict[str, Any]) -> Decision:
-        if self._asked > len(self._script):
-            return Decision(ok=False, model=MODEL_ID, error="script_exhausted", request=sent)
-        entry = self._script[self._asked - 1]
-        if "probs" in entry:
-            return made_up(sent, entry["probs"])
-        return Decision(
-            ok=False,
-            model=MODEL_ID,
-            error=entry["error"],
-            status_code=entry.get("status_code"),
-            request=sent,
-        )
+            return made_up(sent, dict.fromkeys(options, 1 / len(options)))
+        return made_up(sent, self._noisy(request, options))
 
     def _noisy(self, request: Request, options: Sequence[str]) -> dict[str, float]:
         digest = _digest(request)
@@ -154,6 +134,10 @@ def made_up(sent: Any, probs: Mapping[str, Any]) -> Decision:
         request=sent,
         response={"model": MODEL_ID, "probabilities": dict(probs)},
     )
+
+
+def _failed(sent: Any, error: str | None, status: int | None = None) -> Decision:
+    return Decision(ok=False, model=MODEL_ID, error=error, status_code=status, request=sent)
 
 
 def _read_script(path: str) -> list[dict[str, Any]]:

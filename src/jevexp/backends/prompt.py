@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from jevexp.core.decision import Request
-from jevexp.core.task import Kind, Question, as_text
+from jevexp.core.task import Kind, as_text
 
 # Goes up with every change that moves a single byte of a prompt.
 PROMPT_VERSION = "1"
@@ -42,9 +42,11 @@ def message(request: Request) -> Message:
     must not move an answer.
     """
     question, descriptions = request.question, request.question.descriptions
-    symbols = _symbols(question)
-    symbol = next(iter(symbols.values()))
-    style = "word" if len(symbol) > 1 else "digit" if symbol.isdigit() else "letter"
+    style, symbols = "letter", dict(zip(question.options, LETTERS, strict=False))
+    if question.type is Kind.NOUL:
+        style, symbols = "word", {label: label for label in question.options}
+    elif question.type is Kind.SCORE and len(question.options) <= len(DIGITS):
+        style, symbols = "digit", dict(zip(question.options, DIGITS, strict=False))
     ending = f"\n\n{_CLOSING[question.type, style]}"
     lines = []
     # A yes comes first, whereas labels are sorted.
@@ -88,12 +90,3 @@ _CLOSING = {
     (Kind.SCORE, "digit"): "Answer with the number of the best level only.",
     (Kind.SCORE, "letter"): "Answer with the letter of the best level only.",
 }
-
-
-def _symbols(question: Question) -> dict[str, str]:
-    options = question.options
-    if question.type is Kind.NOUL:
-        return {label: label for label in options}
-    if question.type is Kind.SCORE and len(options) <= len(DIGITS):
-        return dict(zip(options, DIGITS, strict=False))
-    return dict(zip(options, LETTERS, strict=False))

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from jevexp.backends.protocol import Backend, Concurrent, Estimates, Prepares
 from jevexp.backends.rereading import AnswerReader, RequestForm, read_probabilities
@@ -28,8 +28,6 @@ from jevexp.errors import InputError
 from jevexp.settings import ModelIdentity, PythonBackend
 
 MEMBERS = ("name", "cost_basis", "open", "close", "describe", "decide")
-
-
 # The types that a decision's fields must have.
 _FIELDS: dict[str, Any] = {
     "ok": bool,
@@ -51,7 +49,27 @@ def make(settings: PythonBackend, model: ModelIdentity, tasks: Iterable[Task]) -
         InputError: there is no such factory, it raised, or what it made is no backend.
     """
     del model, tasks
-    return make_python(settings)
+    factory = find_callable(settings.factory)
+    options = copy.deepcopy(settings.options)
+    try:
+        signature = inspect.signature(factory)
+    except (TypeError, ValueError):
+        # Written in C, without a signature: the call will tell.
+        signature = None
+    try:
+        if signature is not None:
+            signature.bind(**options)
+    except TypeError as error:
+        raise InputError(f"backend.options: {error}") from error
+    product = call_safely(settings.factory, lambda: factory(**options), " while being made")
+    if callable(product) and not hasattr(product, "decide"):
+        product = Function(product, settings)
+    if missing := [member for member in MEMBERS if not hasattr(product, member)]:
+        raise InputError(
+            f"backend.factory: {settings.factory} made a {type(product).__name__} without "
+            f"{', '.join(missing)}; a backend has {', '.join(MEMBERS)}"
+        )
+    return Guarded(product, settings)
 
 
 def reader(settings: PythonBackend, description: Mapping[str, Any]) -> AnswerReader:
@@ -64,45 +82,18 @@ def reader(settings: PythonBackend, description: Mapping[str, Any]) -> AnswerRea
     )
 
 
-def make_python(settings: PythonBackend) -> Backend:
-    """The person's own model, not opened yet; this imports its module and calls its factory.
+def call_safely(name: str, step: Callable[[], Any], advice: str) -> Any:
+    """Call a person's own code.
 
     Raises:
-        InputError: there is no such factory, it raised, or what it made is no backend.
+        InputError: it raised; the class only is named, since what it says may hold a secret.
     """
-    made = _make(settings, find_callable(settings.factory))
-    if callable(made) and not hasattr(made, "decide"):
-        return Guarded(Function(made, settings), settings)
-    if missing := [member for member in MEMBERS if not hasattr(made, member)]:
-        raise InputError(
-            f"backend.factory: {settings.factory} made a {type(made).__name__} without "
-            f"{', '.join(missing)}; a backend has {', '.join(MEMBERS)}"
-        )
-    return (GuardedPreparing if isinstance(made, Prepares) else Guarded)(made, settings)
-
-
-def _make(settings: PythonBackend, factory: Callable[..., Any]) -> Any:
-    options = copy.deepcopy(settings.options)
-    _check_options(factory, options)
     try:
-        return factory(**options)
+        return step()
     except (Exception, SystemExit) as error:
-        # The class name only, since what a person's code says may hold a secret.
         raise InputError(
-            f"backend.factory: {settings.factory} raised {type(error).__name__} while being made"
+            f"backend.factory: {name} raised {type(error).__name__}{advice}"
         ) from error
-
-
-def _check_options(factory: Callable[..., Any], options: dict[str, Any]) -> None:
-    try:
-        signature = inspect.signature(factory)
-    except (TypeError, ValueError):
-        # Written in C, without a signature: the call will tell.
-        return
-    try:
-        signature.bind(**options)
-    except TypeError as error:
-        raise InputError(f"backend.options: {error}") from error
 
 
 class Function:
@@ -145,42 +136,39 @@ class Function:
         if not isinstance(answer, Mapping):
             raise TypeError(f"expected label to probability, found a {type(answer).__name__}")
         probs = dict(answer)
-        return Decision(
-            ok=True,
-            model=self._model,
-            probs=probs,
-            request=sent,
-            response={"probabilities": probs},
-        )
+        response = {"probabilities": probs}
+        return Decision(ok=True, model=self._model, probs=probs, request=sent, response=response)
 
 
 class Guarded:
     """Passes everything on; an answer that is no Decision becomes a failed attempt.
 
     Args:
-        made: what the factory made.
+        product: what the factory made.
         settings: for the name, and for the description.
     """
 
-    def __init__(self, made: Backend, settings: PythonBackend) -> None:
+    def __init__(self, product: Backend, settings: PythonBackend) -> None:
         self.name = settings.name
-        self.cost_basis = made.cost_basis
-        self._made = made
+        self.cost_basis = product.cost_basis
+        self._product = product
         self._settings = settings
+        if isinstance(product, Prepares):
+            self.prepare = product.prepare
 
     @property
     def max_concurrency(self) -> int | None:
         """What it says itself; one at a time where it says nothing."""
-        return self._made.max_concurrency if isinstance(self._made, Concurrent) else 1
+        return self._product.max_concurrency if isinstance(self._product, Concurrent) else 1
 
     def open(self, log_directory: Path) -> Self:
         """Open the person's backend."""
-        self._made.open(log_directory)
+        self._product.open(log_directory)
         return self
 
     def close(self) -> None:
         """Close it."""
-        self._made.close()
+        self._product.close()
 
     def describe(self) -> dict[str, Any]:
         """What it says of itself, and how it was made.
@@ -188,14 +176,14 @@ class Guarded:
         Raises:
             InputError: it says nothing that could be written down.
         """
-        said = self._made.describe()
-        if not isinstance(said, Mapping):
+        kind, factory = self._settings.kind, self._settings.factory
+        description = self._product.describe()
+        if not isinstance(description, Mapping):
             raise InputError(
-                f"backend.factory: {self._settings.factory}: describe returned a "
-                f"{type(said).__name__}; expected a dict"
+                f"backend.factory: {factory}: describe returned a {type(description).__name__}; "
+                "expected a dict"
             )
-        own = {"kind": self._settings.kind, "factory": self._settings.factory}
-        return {"model": None, **representable(said), **own}
+        return {"model": None, **representable(description), "kind": kind, "factory": factory}
 
     def decide(self, request: Request) -> Decision:
         """Ask it once.
@@ -203,7 +191,7 @@ class Guarded:
         Raises:
             TypeError: it answered with something else than a well-formed Decision.
         """
-        decision = self._made.decide(request)
+        decision = self._product.decide(request)
         if not isinstance(decision, Decision):
             raise TypeError(f"decide returned a {type(decision).__name__}; expected a Decision")
         for field, expected in _FIELDS.items():
@@ -215,16 +203,8 @@ class Guarded:
 
     def reserve_estimate(self, request: Request) -> float | None:
         """Its own estimate, where it has one."""
-        return self._made.reserve_estimate(request) if isinstance(self._made, Estimates) else None
-
-
-class GuardedPreparing(Guarded):
-    """One that has work to do before the clock starts."""
-
-    def prepare(self, request: Request) -> None:
-        """Do that work."""
-        if isinstance(self._made, Prepares):
-            self._made.prepare(request)
+        product = self._product
+        return product.reserve_estimate(request) if isinstance(product, Estimates) else None
 
 
 def find_callable(path: str) -> Callable[..., Any]:
@@ -235,15 +215,14 @@ def find_callable(path: str) -> Callable[..., Any]:
     """
     module, _, attribute = path.partition(":")
     try:
-        found = reduce(getattr, attribute.split("."), _import(module))
+        target: Any = reduce(getattr, attribute.split("."), _import(module))
     except AttributeError as error:
         raise InputError(f"backend.factory: {module} has no {attribute}") from error
-    if not callable(found):
+    if not callable(target):
         raise InputError(
-            f"backend.factory: {path} is a {type(found).__name__}; name what can be called"
+            f"backend.factory: {path} is a {type(target).__name__}; name what can be called"
         )
-    made: Callable[..., Any] = found
-    return made
+    return cast(Callable[..., Any], target)
 
 
 def _import(name: str) -> ModuleType:

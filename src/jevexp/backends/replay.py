@@ -1,6 +1,7 @@
 """Earlier answers, found by what is asked: nothing is asked again, nothing is paid."""
 
 import hashlib
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from jevexp.backends.rereading import AnswerReader, RawAnswer, decision_of, read_probabilities
+from jevexp.backends.rereading import AnswerReader, decision_of, read_probabilities
 from jevexp.core.decision import Decision, ProbsSource, Request
 from jevexp.core.json import dumps, loads
 from jevexp.core.record import Record
@@ -43,8 +44,8 @@ class Source:
     @property
     def model(self) -> str | None:
         """The model that gave all the answers; None where there were several, or none."""
-        given = (decision for same in self.decisions.values() for decision in same)
-        models = {decision.model for decision in given if decision.ok}
+        decisions = itertools.chain.from_iterable(self.decisions.values())
+        models = {decision.model for decision in decisions if decision.ok}
         return models.pop() if len(models) == 1 else None
 
 
@@ -62,12 +63,7 @@ def reader(settings: ReplayBackend, description: Mapping[str, Any]) -> AnswerRea
     """Reads distributions where a file of answers, or jevexp itself, put them."""
     del description
     field = "probs" if settings.answers is not None else "probabilities"
-
-    def read(request: Request, raw: RawAnswer) -> Decision | None:
-        del request
-        return read_probabilities(raw, field)
-
-    return AnswerReader(read, cost_basis=COST_BASIS)
+    return AnswerReader(lambda _request, raw: read_probabilities(raw, field), cost_basis=COST_BASIS)
 
 
 class Replay:
@@ -85,7 +81,8 @@ class Replay:
     def __init__(self, settings: ReplayBackend) -> None:
         self.name = settings.name
         self._kind = settings.kind
-        self._source = _read(settings)
+        read = read_run if settings.run is not None else read_answers
+        self._source = read(Path(settings.run or settings.answers or "").expanduser())
         self._times: Counter[str] = Counter()
 
     def open(self, log_directory: Path) -> Self:
@@ -99,29 +96,20 @@ class Replay:
 
     def describe(self) -> dict[str, Any]:
         """The source, and the model that gave all its answers, where it was one."""
-        return {
-            "kind": self._kind,
-            "model": self._source.model,
-            "source": dict(self._source.description),
-        }
+        source = self._source
+        return {"kind": self._kind, "model": source.model, "source": dict(source.description)}
 
     def decide(self, request: Request) -> Decision:
         """The earlier answer; a failure where the source was never asked this."""
         sent = request.wire()
         key = question_key(request.state, request.question.wire())
-        given = self._source.decisions.get(key)
-        if given is None:
+        decisions = self._source.decisions.get(key)
+        if decisions is None:
             model = self._source.model or self._kind
             return Decision(ok=False, model=model, error="not_in_source", request=sent)
-        decision = given[min(self._times[key], len(given) - 1)]
+        decision = decisions[min(self._times[key], len(decisions) - 1)]
         self._times[key] += 1
         return replace(decision, request=sent)
-
-
-def _read(settings: ReplayBackend) -> Source:
-    if settings.run is not None:
-        return read_run(Path(settings.run).expanduser())
-    return read_answers(Path(str(settings.answers)).expanduser())
 
 
 class AnswerLine(BaseModel):
@@ -146,8 +134,9 @@ class AnswerLine(BaseModel):
     def _one_answer(self) -> Self:
         if "state" not in self.model_fields_set:
             raise ValueError("state: missing")
-        given = {"probs", "label", "error"} & self.model_fields_set
-        if len(given) != 1 or (given != {"label"} and self.probs is None and self.error is None):
+        answers = {"probs", "label", "error"} & self.model_fields_set
+        is_null = answers != {"label"} and self.probs is None and self.error is None
+        if len(answers) != 1 or is_null:
             raise ValueError('expected exactly one of "probs", "label" and "error"')
         return self
 
@@ -179,35 +168,25 @@ def read_answers(path: Path) -> Source:
         with opened(path) as file:
             for number, line in numbered_lines(file):
                 digest.update(line)
-                if line.strip():
-                    try:
-                        key, decision = _answer(line)
-                    except ValueError as error:
-                        if not decisions and (advice := lines_advice(path)):
-                            raise InputError(f"backend.answers: {path}: {advice}") from error
-                        raise InputError(
-                            f"backend.answers: {path}:{number}: not an answer: {_reason(error)}"
-                        ) from error
-                    decisions.setdefault(key, []).append(decision)
+                if not line.strip():
+                    continue
+                try:
+                    answer = AnswerLine.model_validate(loads(line))
+                    question = Question.model_validate(answer.question)
+                    key = question_key(answer.state, question.wire())
+                except ValueError as error:
+                    reason = f"{path}:{number}: not an answer: {_reason(error)}"
+                    if not decisions and (advice := lines_advice(path)):
+                        reason = f"{path}: {advice}"
+                    raise InputError(f"backend.answers: {reason}") from error
+                decisions.setdefault(key, []).append(answer.decision())
     except TooLong as error:
         raise InputError(f"backend.answers: {path}:{error.line}: {error}") from error
     except OSError as error:
         raise InputError(f"backend.answers: {path}: {error.strerror}") from error
     if not decisions:
         raise InputError(f"backend.answers: {path}: holds no answers; one JSON object a line")
-    description = {"answers": path.name, "sha256": digest.hexdigest()}
-    return Source(decisions, description)
-
-
-def _answer(line: bytes) -> tuple[str, Decision]:
-    """What one line was asked, and what it answers.
-
-    Raises:
-        ValueError: it is no answer.
-    """
-    answer = AnswerLine.model_validate(loads(line))
-    question = Question.model_validate(answer.question)
-    return question_key(answer.state, question.wire()), answer.decision()
+    return Source(decisions, {"answers": path.name, "sha256": digest.hexdigest()})
 
 
 def _reason(error: ValueError) -> str:
@@ -215,8 +194,8 @@ def _reason(error: ValueError) -> str:
         return str(error)
     first = error.errors(include_input=False, include_url=False)[0]
     message = first["msg"].removeprefix("Value error, ")
-    place = ".".join(str(part) for part in first["loc"])
-    return f"{place}: {message}" if place else message
+    field = ".".join(map(str, first["loc"]))
+    return f"{field}: {message}" if field else message
 
 
 def question_key(state: Any, question: Mapping[str, Any]) -> str:
@@ -235,38 +214,49 @@ def read_run(path: Path) -> Source:
     """
     if not path.is_dir():
         raise InputError(f"backend.run: {path}: no such folder; give a run's directory")
-    run = _VerifiedRun(path, _verify_checksums(path))
+    run = _VerifiedRun(path)
     decisions: dict[str, list[Decision]] = {}
     for record in run.records():
         raw = run.raw(record)
         key = _key_in(raw["request"]) or run.asked_by_task(record.task_id)
         decisions.setdefault(key, []).append(decision_of(record, raw["response"]))
-    return Source(decisions, run.description())
+    manifest = run.manifest
+    description = {
+        "run": manifest.run,
+        "status": manifest.status.value,
+        "backend": manifest.backend.name,
+        "dataset_hash": manifest.dataset.dataset_hash,
+        "fingerprint": manifest.fingerprint and manifest.fingerprint.value,
+        "checksums_sha256": file_sha256(path / CHECKSUMS),
+    }
+    return Source(decisions, description)
+
+
+def _key_in(request: Any) -> str | None:
+    """What was asked, where the raw request holds a whole System One body."""
+    if not isinstance(request, Mapping) or "state" not in request:
+        return None
+    questions = request.get("questions")
+    question = questions.get("decision") if isinstance(questions, Mapping) else None
+    return question_key(request["state"], question) if isinstance(question, Mapping) else None
 
 
 class _VerifiedRun:
-    """A run whose files are those that its checksums name."""
+    """A run whose files are those that its checksums name.
 
-    def __init__(self, path: Path, covered: frozenset[str]) -> None:
+    Raises:
+        InputError: there are no checksums, a file was changed, or there is no manifest.
+    """
+
+    def __init__(self, path: Path) -> None:
         self._path = path
-        self._covered = covered
+        self._covered = self._verify_checksums()
         self._check_covered(MANIFEST)
         self._directory = RunDirectory(path)
         try:
-            self._manifest = self._directory.read_manifest()
+            self.manifest = self._directory.read_manifest()
         except InputError as error:
             raise InputError(f"backend.run: {error}") from error
-
-    def description(self) -> dict[str, Any]:
-        fingerprint = self._manifest.fingerprint
-        return {
-            "run": self._manifest.run,
-            "status": self._manifest.status.value,
-            "backend": self._manifest.backend.name,
-            "dataset_hash": self._manifest.dataset.dataset_hash,
-            "fingerprint": fingerprint and fingerprint.value,
-            "checksums_sha256": file_sha256(self._path / CHECKSUMS),
-        }
 
     def records(self) -> list[Record]:
         self._check_covered(RESULTS)
@@ -303,9 +293,34 @@ class _VerifiedRun:
     def _tasks(self) -> dict[str, Task]:
         """The tasks that the run was put, found again by its manifest."""
         try:
-            return {task.id: task for task in dataset_of(self._manifest).tasks}
+            return {task.id: task for task in dataset_of(self.manifest).tasks}
         except InputError as error:
             raise self._unusable(MANIFEST, str(error)) from error
+
+    def _verify_checksums(self) -> frozenset[str]:
+        """Hash every file that the run's checksums name; the names."""
+        covered = set()
+        try:
+            for line, name, sha256 in read_checksums(self._path):
+                if name is None:
+                    raise self._unusable(f"{CHECKSUMS}:{line}", "not a checksum")
+                try:
+                    same = file_sha256(self._path / name) == sha256
+                except OSError as error:
+                    reason = f"{error.strerror}; the run left it there"
+                    raise self._unusable(name, reason) from error
+                if not same:
+                    raise self._unusable(
+                        name,
+                        f"was changed after the run: its SHA-256 is not the one in {CHECKSUMS}",
+                    )
+                covered.add(name)
+        except TooLong as error:
+            raise self._unusable(f"{CHECKSUMS}:{error.line}", str(error)) from error
+        except OSError as error:
+            reason = f"{error.strerror}; a run that was killed has none, and cannot be replayed"
+            raise self._unusable(CHECKSUMS, reason) from error
+        return frozenset(covered)
 
     def _check_covered(self, name: str) -> None:
         if name not in self._covered:
@@ -313,46 +328,3 @@ class _VerifiedRun:
 
     def _unusable(self, name: str, reason: str) -> InputError:
         return InputError(f"backend.run: {self._path / name}: {reason}")
-
-
-def _key_in(request: Any) -> str | None:
-    """What was asked, where the raw request holds a whole System One body."""
-    if not isinstance(request, Mapping) or "state" not in request:
-        return None
-    questions = request.get("questions")
-    question = questions.get("decision") if isinstance(questions, Mapping) else None
-    return question_key(request["state"], question) if isinstance(question, Mapping) else None
-
-
-def _verify_checksums(path: Path) -> frozenset[str]:
-    """Hash every file that a run's checksums name; the names.
-
-    Raises:
-        InputError: there are no checksums, or a file is not the one they were made of.
-    """
-    covered = set()
-    at = path / CHECKSUMS
-    try:
-        for line, name, sha256 in read_checksums(path):
-            if name is None:
-                raise InputError(f"backend.run: {at}:{line}: not a checksum")
-            try:
-                same = file_sha256(path / name) == sha256
-            except OSError as error:
-                raise InputError(
-                    f"backend.run: {path / name}: {error.strerror}; the run left it there"
-                ) from error
-            if not same:
-                raise InputError(
-                    f"backend.run: {path / name}: was changed after the run: its SHA-256 is not "
-                    f"the one in {CHECKSUMS}"
-                )
-            covered.add(name)
-    except TooLong as error:
-        raise InputError(f"backend.run: {at}:{error.line}: {error}") from error
-    except OSError as error:
-        raise InputError(
-            f"backend.run: {at}: {error.strerror}; a run that was killed has none, and cannot be "
-            "replayed"
-        ) from error
-    return frozenset(covered)

@@ -113,14 +113,10 @@ def _serve_model(request: Mapping[str, Any], address_descriptor: int) -> None:
     params.n_gpu_layers = request["gpu_layers"]
     params.fit_params = request["gpu_layers"] < 0
     if request["threads"] is not None:
-        params.cpuparams.n_threads = request["threads"]
-        params.cpuparams_batch.n_threads = request["threads"]
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = request["threads"]
     # Nothing that was computed for one decision may be used for, or moved by, another.
-    params.cache_prompt = False
-    params.cache_idle_slots = False
-    params.cache_ram_mib = 0
-    params.n_cache_reuse = 0
-    params.ctx_shift = False
+    params.cache_prompt = params.cache_idle_slots = params.ctx_shift = False
+    params.cache_ram_mib = params.n_cache_reuse = 0
     # Checkpoints of sliding-window models split the prompt, and quantized arithmetic rounds another
     # way where it is split: the same prompt would give other numbers on another route.
     params.n_ctx_checkpoints = 0

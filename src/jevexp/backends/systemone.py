@@ -54,12 +54,7 @@ class SystemOne(Connected[SystemOneBackend]):
 
     def _open(self, log_directory: Path) -> None:
         connection = self._hold(HttpConnection(self._settings, log_directory))
-        self._facts = {
-            "kind": self._settings.kind,
-            "managed": connection.managed,
-            "base_url": connection.base_url,
-            **facts(connection.transport, connection.url),
-        }
+        self._facts |= facts(connection.transport, connection.url)
         self._ask = partial(ask, connection.transport, self._facts["model"])
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-from jevexp.backends.transport import parsed, unreadable
+from jevexp.backends.transport import name_or_none, parsed, unreadable
 from jevexp.core.json import loads
 from jevexp.errors import InputError
 from jevexp.untrusted.http import BoundedTransport, Bounds
@@ -18,8 +18,6 @@ _MOST_BYTES = 64 << 20
 _MOST_KEPT = 64 << 10
 # We sent no key in a body.
 _NO_SECRETS = Secrets([])
-# Codes that a status says more than.
-_VAGUER_THAN_A_STATUS = ("request_refused", "provider_error")
 
 
 @dataclass(slots=True)
@@ -45,8 +43,7 @@ class Exchange:
             body = loads(self.received)
         except ValueError:
             return None
-        named = body.get("model") if isinstance(body, dict) else None
-        return named if isinstance(named, str) and named else None
+        return name_or_none(body.get("model")) if isinstance(body, dict) else None
 
     def received_json(self, secrets: Secrets) -> tuple[dict[str, Any], bool]:
         """What came back, as evidence, and whether a secret was replaced in it."""
@@ -154,35 +151,30 @@ def failure_of(error: BaseException, exchange: Exchange | None) -> tuple[str, in
         exchange: the last request and what came of it, where there was one.
     """
     from judgevet import JevError, JevMaxTokensExceededError, JevResponseError, JevServiceError
-    from judgevet.providers import ProviderTransportError
+    from judgevet import providers as p
 
-    status = _status(error)
     if exchange is not None and exchange.failure == "response_too_large":
         return exchange.failure, exchange.status
-    if isinstance(error, JevMaxTokensExceededError):
-        return "context_overflow", status
-    if isinstance(error, JevResponseError):
-        return "bad_response", status
-    if isinstance(error, JevServiceError | ProviderTransportError) and status is None:
+    # A Jev error has a status itself; behind a provider's error, the cause may have one.
+    source = error if isinstance(error, JevError) else error.__cause__
+    status = getattr(source, "status_code", None)
+    if type(status) is not int or not 100 <= status < 1000:
+        status = None
+    if isinstance(error, JevServiceError | p.ProviderTransportError) and status is None:
         return _transport_code(error, exchange), None
-    if isinstance(error, JevError):
-        return ("http_error" if status is not None else "provider_error"), status
-    return _provider_code(error, status), status
-
-
-def _provider_code(error: BaseException, status: int | None) -> str:
-    from judgevet import providers
-
+    # A status says more than the two vaguest codes.
+    vague = "http_error" if status is not None else None
     codes: tuple[tuple[Any, str], ...] = (
-        (providers.ProviderBusyError, "provider_busy"),
-        (providers.ProviderUnavailableError, "provider_unavailable"),
-        (providers.ProviderCapabilityError, "capability_missing"),
-        (providers.ProviderResponseError, "bad_response"),
-        (providers.ProviderRequestError, "request_refused"),
+        (JevMaxTokensExceededError, "context_overflow"),
+        (JevResponseError, "bad_response"),
+        (p.ProviderBusyError, "provider_busy"),
+        (p.ProviderUnavailableError, "provider_unavailable"),
+        (p.ProviderCapabilityError, "capability_missing"),
+        (p.ProviderResponseError, "bad_response"),
+        (p.ProviderRequestError, vague or "request_refused"),
     )
-    found = next((code for cls, code in codes if isinstance(error, cls)), "provider_error")
-    # A status says more than whose fault it was.
-    return "http_error" if status is not None and found in _VAGUER_THAN_A_STATUS else found
+    code = next((code for kind, code in codes if isinstance(error, kind)), None)
+    return code or vague or "provider_error", status
 
 
 def _transport_code(error: BaseException, exchange: Exchange | None) -> str:
@@ -198,12 +190,3 @@ def _transport_code(error: BaseException, exchange: Exchange | None) -> str:
             return "timeout"
         cause = cause.__cause__
     return "connection_failed"
-
-
-def _status(error: BaseException) -> int | None:
-    """A Jev error has a status itself; behind a provider's error, the cause may have one."""
-    from judgevet import JevError
-
-    of = error if isinstance(error, JevError) else error.__cause__
-    status = getattr(of, "status_code", None)
-    return status if type(status) is int and 100 <= status < 1000 else None

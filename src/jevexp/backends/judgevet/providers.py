@@ -1,7 +1,7 @@
 """A provider as the settings name it, open until its context ends."""
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ import httpx
 
 from jevexp.backends.connection import key_advice
 from jevexp.backends.judgevet.exchange import RecordingTransport
-from jevexp.backends.python_factory import find_callable
+from jevexp.backends.python_factory import call_safely, find_callable
 from jevexp.errors import InputError
 from jevexp.settings import JudgevetBackend
 from jevexp.untrusted.secrets import Secrets
@@ -20,6 +20,7 @@ _REASONS = {
     "connection_failed": "no server answers there",
     "timeout": "it does not answer in time",
 }
+_ADVICE = "; it must work without arguments"
 # judgevet's adapter insists on a key, also for servers that want none.
 _NO_KEY = "none"
 # What the names of a session's variables begin with.
@@ -130,9 +131,9 @@ def factory_provider(path: str) -> Iterator[Provider]:
     Raises:
         InputError: there is no such callable, it fails, or it makes no judgevet provider.
     """
-    made = _attempt(path, find_callable(path))
-    scope = made if hasattr(made, "__enter__") and hasattr(made, "__exit__") else None
-    port = made if scope is None else _attempt(path, scope.__enter__)
+    product = call_safely(path, find_callable(path), _ADVICE)
+    scope = product if hasattr(product, "__enter__") and hasattr(product, "__exit__") else None
+    port = product if scope is None else call_safely(path, scope.__enter__, _ADVICE)
     try:
         system_one = getattr(port, "system_one", None)
         if not callable(system_one) or inspect.iscoroutinefunction(system_one):
@@ -144,16 +145,6 @@ def factory_provider(path: str) -> Iterator[Provider]:
     finally:
         if scope is not None:
             scope.__exit__(None, None, None)
-
-
-def _attempt(path: str, step: Callable[[], Any]) -> Any:
-    try:
-        return step()
-    except (Exception, SystemExit) as error:
-        # The class name only, since what a person's code says may hold a secret.
-        raise InputError(
-            f"backend.factory: {path} raised {type(error).__name__}; it must work without arguments"
-        ) from error
 
 
 def environment(settings: JudgevetBackend, alias: str) -> dict[str, str]:

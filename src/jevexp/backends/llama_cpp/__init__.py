@@ -45,8 +45,7 @@ class LlamaCpp(Connected[LlamaCppBackend]):
     def _open(self, log_directory: Path) -> None:
         settings = self._settings
         connection = self._hold(LlamaConnection(settings, self._model, log_directory))
-        self._facts = {
-            "kind": settings.kind,
+        self._facts |= {
             **connection.facts,
             "prompt_version": PROMPT_VERSION,
             "template_kwargs": dict(settings.template.kwargs),

@@ -38,11 +38,16 @@ class LlamaTokenizer:
         """The tokens of a prompt; raises Failure."""
         # Specials at the start as in /completion, so that lengths and ends compare.
         body = {"content": text, "add_special": True, "parse_special": special, **self._route}
-        reply = self._transport.post(_TOKENIZE, body)
-        tokens = reply.body.get("tokens")
-        if not isinstance(tokens, list) or not all(type(token) is int for token in tokens):
-            raise Failure("bad_response", reply.status, {"endpoint": _TOKENIZE, "body": None})
-        return tokens
+        return tokens_of(self._transport, body)
+
+
+def tokens_of(transport: HttpPoster, body: dict[str, Any]) -> list[int]:
+    """What `/tokenize` makes of a body; raises Failure."""
+    reply = transport.post(_TOKENIZE, body)
+    tokens = reply.body.get("tokens")
+    if not isinstance(tokens, list) or not all(type(token) is int for token in tokens):
+        raise Failure("bad_response", reply.status, {"endpoint": _TOKENIZE, "body": reply.body})
+    return tokens
 
 
 class LlamaCompletions(CompletionClient):

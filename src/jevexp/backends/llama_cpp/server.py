@@ -79,7 +79,7 @@ class LlamaConnection(Connection):
     Attributes:
         route: part of every request's body; tells a router, which serves many models, which one is
             meant.
-        facts: what is known of the server, as JSON; null for what it does not say.
+        facts: what else is known of it, as JSON; null for what it does not say.
 
     Raises:
         InputError: the server cannot be started, reached or used. Nothing is left running.
@@ -103,8 +103,6 @@ class LlamaConnection(Connection):
             answering = choose(listed, model.alias, self.url)
             self.route = {"model": model.alias} if len(listed) > 1 else {}
             self.facts = {
-                "managed": self.managed,
-                "base_url": self.base_url,
                 # What a server that was started here was started with.
                 "gguf": str(gguf) if gguf else None,
                 "library": f"xllamacpp {version('xllamacpp')}" if gguf else None,

@@ -54,10 +54,7 @@ class OpenAIChat(Connected[OpenAIChatBackend]):
     def _open(self, log_directory: Path) -> None:
         settings = self._settings
         connection = self._hold(OpenAIConnection(settings, self._model, log_directory))
-        self._facts = {
-            "kind": settings.kind,
-            "managed": connection.managed,
-            "base_url": connection.base_url,
+        self._facts |= {
             "model": connection.model,
             "prompt_version": VERBALIZED_VERSION,
             "readout": {

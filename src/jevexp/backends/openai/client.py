@@ -26,13 +26,7 @@ from jevexp.backends.next_token import (
     RecordedTokenizer,
     with_earlier_masses,
 )
-from jevexp.backends.openai.connection import (
-    VLLM,
-    code_of,
-    first_choice,
-    usage,
-    with_options,
-)
+from jevexp.backends.openai.connection import VLLM, code_of, first_choice, usage, with_options
 from jevexp.backends.prompt import Message, without_thinking
 from jevexp.backends.readout import SLACK, Entry, Listing, Tokenizer, logprob_of
 from jevexp.backends.rereading import RawAnswer, last_reply

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from jevexp.backends.connection import HttpConnection, key_refusal, reason_of
-from jevexp.backends.llama_cpp.client import LlamaTokenizer
+from jevexp.backends.llama_cpp.client import LlamaTokenizer, tokens_of
 from jevexp.backends.llama_cpp.server import listed_models
 from jevexp.backends.readout import Tokenizer
 from jevexp.backends.transport import Failure, Reply, Transport, total
@@ -106,7 +106,7 @@ class VllmTokenizer:
         """The tokens of a prompt; control tokens are always read as such."""
         del special
         body = {**self._route, "prompt": text, "add_special_tokens": False}
-        return _tokens(self._transport, body)
+        return tokens_of(self._transport, body)
 
 
 class Renderer:
@@ -125,21 +125,13 @@ class Renderer:
         endpoint = "/apply-template" if self._family == LLAMA_CPP else "/detokenize"
         body = {"messages": [{"role": "user", "content": content}], **self._fixed}
         if self._family == VLLM:
-            body = {**self._route, "tokens": _tokens(self._transport, body)}
+            body = {**self._route, "tokens": tokens_of(self._transport, body)}
         reply = self._transport.post(endpoint, body)
         prompt = reply.body.get("prompt")
         if not isinstance(prompt, str):
             evidence = {"endpoint": endpoint, "body": reply.body}
             raise Failure("bad_response", reply.status, evidence)
         return prompt
-
-
-def _tokens(transport: Transport, body: dict[str, Any]) -> list[int]:
-    reply = transport.post("/tokenize", body)
-    tokens = reply.body.get("tokens")
-    if not isinstance(tokens, list) or not all(type(token) is int for token in tokens):
-        raise Failure("bad_response", reply.status, {"endpoint": "/tokenize", "body": reply.body})
-    return tokens
 
 
 def find_tokenizer(
@@ -163,27 +155,3 @@ def find_tokenizer(
             if failure.status is None:
                 raise
     return None, None
-
-
-def find_renderer(
-    transport: Transport,
-    family: str,
-    tokenizer: Tokenizer,
-    kwargs: Mapping[str, Any],
-    route: Mapping[str, str],
-    *,
-    probe: str,
-) -> Renderer | None:
-    """The server's template, if the prompt that it makes of `probe` holds together.
-
-    Raises:
-        Failure: the server does not answer at all.
-    """
-    renderer = Renderer(transport, family, kwargs, route)
-    try:
-        prompt = renderer(probe)
-        return renderer if probe in prompt and tokenizer(prompt) else None
-    except Failure as failure:
-        if failure.status is None:
-            raise
-        return None

@@ -20,7 +20,7 @@ from jevexp.backends.openai.connection import (
     LLAMA_CPP,
     VLLM,
     OpenAIConnection,
-    find_renderer,
+    Renderer,
     find_tokenizer,
 )
 from jevexp.backends.prompt import PROMPT_VERSION, without_thinking
@@ -93,10 +93,7 @@ class OpenAILogprobs(Connected[OpenAILogprobsBackend]):
             raise self._unreadable(connection, failure) from failure
         client = OpenAICompletions(connection.transport, settings, features)
         self._ask = Decider(client, connection.model).decide
-        self._facts = {
-            "kind": settings.kind,
-            "managed": connection.managed,
-            "base_url": connection.base_url,
+        self._facts |= {
             "model": connection.model,
             "prompt_version": PROMPT_VERSION,
             "template_kwargs": dict(settings.template.kwargs),
@@ -134,18 +131,26 @@ def find_features(transport: Transport, settings: OpenAILogprobsBackend, model: 
         InputError: the route needs what the server does not have.
     """
     family, tokenizer = find_tokenizer(transport, {"model": model})
-    renderer = None
+    renderer, text = None, None
     if family is not None and tokenizer is not None:
-        renderer = find_renderer(
-            transport, family, tokenizer, settings.template.kwargs, {"model": model}, probe=PROBE
-        )
+        renderer = Renderer(transport, family, settings.template.kwargs, {"model": model})
+        try:
+            text = renderer(PROBE)
+            # A template is of use if the prompt that it makes holds together.
+            usable = PROBE in text and bool(tokenizer(text))
+        except Failure as failure:
+            if failure.status is None:
+                raise
+            usable = False
+        if not usable:
+            renderer, text = None, None
     if settings.route == "completions" and renderer is None:
         raise InputError(
             "backend.route: the server renders no chat template for a completion; set "
             "backend.route=chat"
         )
     routes = (settings.route,) if settings.route else ("completions", "chat")
-    prompt = Prompt(PROBE, without_thinking(renderer(PROBE)) if renderer else None)
+    prompt = Prompt(PROBE, without_thinking(text) if text is not None else None)
     words = _words(tokenizer) if tokenizer else None
     refused = Failure("no_logprobs")
     for route in routes if renderer else ("chat",):
