@@ -1,10 +1,11 @@
 """The readout against the full next-token distribution of the same prompt, on real servers."""
 
 import math
+from functools import partial
 
 import pytest
 
-from jevexp.backends.llama_cpp.client import LlamaTokenizer
+from jevexp.backends.llama_cpp.client import tokenize
 from jevexp.backends.prompt import message
 from jevexp.backends.readout import Candidates
 from jevexp.backends.transport import Transport
@@ -76,7 +77,7 @@ def test_remembered_candidates_are_those_of_the_prompt_at_hand(
     live: Live, request_: Request
 ) -> None:
     transport = Transport(live.url, None, 5.0, 60.0)
-    candidates = Candidates(LlamaTokenizer(transport))
+    candidates = Candidates(partial(tokenize, transport, {}))
     for state in STATES:
         asked = message(Request(state, request_.question, "m"))
         turns = {"messages": [{"role": "user", "content": asked.content}]}

@@ -1,6 +1,6 @@
 """What every provider behind an HTTP address holds between `open` and `close`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
@@ -8,6 +8,7 @@ from typing import Any, Generic, Self, TypeVar
 from jevexp.backends.server import CommandServer, StartedServer
 from jevexp.backends.transport import Failure, Transport, http_error
 from jevexp.core.decision import Decision, Request
+from jevexp.core.task import Task
 from jevexp.settings import BackendSettings, ModelIdentity
 from jevexp.settings.backends import HttpBackend
 from jevexp.settings.base import read_secret
@@ -133,7 +134,7 @@ AnyConnection = TypeVar("AnyConnection", bound=Connection)
 
 
 class OpenedBackend(Generic[AnySettings]):
-    """Who a provider is, and how it opens and ends.
+    """Who a provider is, and how it opens and ends; its module's `make` is its class.
 
     A subclass has `_open`, which sets `_facts`, what is found out on the way, and `_ask`, which
     decides one request. `_resources` ends with `close`.
@@ -141,7 +142,11 @@ class OpenedBackend(Generic[AnySettings]):
 
     cost_basis: str | None = None
 
-    def __init__(self, settings: AnySettings, model: ModelIdentity) -> None:
+    def __init__(
+        self, settings: AnySettings, model: ModelIdentity, tasks: Iterable[Task] = ()
+    ) -> None:
+        # Only a provider that makes its answers up looks at them.
+        del tasks
         self._settings = settings
         self._model = model
         self._resources = ExitStack()

@@ -5,7 +5,7 @@ numbers that make no good distribution are passed on: judging those is the scori
 docs/reference/systemone.md.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,20 +22,14 @@ from jevexp.backends.transport import (
     name_or_none,
 )
 from jevexp.core.decision import Decision, Request
-from jevexp.core.task import Kind, Question, Task
+from jevexp.core.task import Kind, Question
 from jevexp.errors import InputError
-from jevexp.settings import ModelIdentity, SystemOneBackend
+from jevexp.settings import SystemOneBackend
 
 _ENDPOINT = "/v1/systemone"
 _MOST_NAMES = 100
 # The name that the one question of a request has.
 _QUESTION_ID = "decision"
-
-
-def make(settings: SystemOneBackend, model: ModelIdentity, tasks: Iterable[Task]) -> "SystemOne":
-    """The provider, not opened yet."""
-    del tasks
-    return SystemOne(settings, model)
 
 
 def reader(settings: SystemOneBackend, description: Mapping[str, Any]) -> AnswerReader:
@@ -56,6 +50,9 @@ class SystemOne(Connected[SystemOneBackend]):
         connection = self._hold(HttpConnection(self._settings, log_directory))
         self._facts |= facts(connection.transport, connection.url)
         self._ask = partial(ask, connection.transport, self._facts["model"])
+
+
+make = SystemOne
 
 
 def ask(transport: HttpPoster, model: str | None, request: Request) -> Decision:

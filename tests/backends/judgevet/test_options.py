@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from jevexp.backends.judgevet.providers import environment, with_key
+from jevexp.backends.judgevet.providers import environment
 from jevexp.errors import InputError
 from jevexp.settings import JudgevetBackend
 from tests.support.compose import compose
@@ -61,7 +61,7 @@ def test_with_a_framing_the_model_is_another_variable() -> None:
 
 def test_a_vllm_session_is_told_its_server_and_model() -> None:
     vllm = settings("backend=typevet", "backend.typevet.backend=vllm")
-    variables = with_key(environment(vllm, "m-1"), "secret")
+    variables = environment(vllm, "m-1", "secret")
     assert variables == {
         "TYPEVET_BACKEND": "vllm",
         "TYPEVET_VLLM__BASE_URL": "http://127.0.0.1:8080",

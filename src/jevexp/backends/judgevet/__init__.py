@@ -34,16 +34,6 @@ PACKAGES = ("judgevet", "typevet")
 _OLDEST_PYTHON = (3, 12)
 
 
-def make(settings: JudgevetBackend, model: ModelIdentity, tasks: Iterable[Task]) -> "Judgevet":
-    """The provider, not opened yet.
-
-    Raises:
-        InputError: this Python is too old, or the bridge's packages are not installed.
-    """
-    del tasks
-    return Judgevet(settings, model)
-
-
 def reader(settings: JudgevetBackend, description: Mapping[str, Any]) -> AnswerReader:
     """Reads the distribution in the answer that judgevet returned; needs none of its packages."""
     del settings, description
@@ -91,9 +81,11 @@ class Judgevet(OpenedBackend[JudgevetBackend]):
         InputError: this Python is too old, or the bridge's packages are not installed.
     """
 
-    def __init__(self, settings: JudgevetBackend, model: ModelIdentity) -> None:
+    def __init__(
+        self, settings: JudgevetBackend, model: ModelIdentity, tasks: Iterable[Task] = ()
+    ) -> None:
         require_packages()
-        super().__init__(settings, model)
+        super().__init__(settings, model, tasks)
 
     def _open(self, log_directory: Path) -> None:
         del log_directory
@@ -127,6 +119,9 @@ class Judgevet(OpenedBackend[JudgevetBackend]):
             "readout": readout,
         }
         self._ask = Decider(provider, key).decide
+
+
+make = Judgevet
 
 
 class Decider:

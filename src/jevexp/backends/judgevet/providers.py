@@ -78,7 +78,7 @@ def typevet_provider(settings: JudgevetBackend, alias: str, key: str | None) -> 
     transport = (
         None if fake else RecordingTransport(httpx, settings.base_url or "", settings.timeout_s)
     )
-    with _session(settings, with_key(environment(settings, alias), key), transport) as session:
+    with _session(settings, environment(settings, alias, key), transport) as session:
         yield Provider(
             TypevetSystemOnePort(session.port),
             model=session.model if fake else None,
@@ -147,8 +147,8 @@ def factory_provider(path: str) -> Iterator[Provider]:
             scope.__exit__(None, None, None)
 
 
-def environment(settings: JudgevetBackend, alias: str) -> dict[str, str]:
-    """All variables except the key, which `with_key` adds."""
+def environment(settings: JudgevetBackend, alias: str, key: str | None = None) -> dict[str, str]:
+    """The variables that a session is told its settings in, the server's key among them."""
     session = settings.typevet
     variables: dict[str, str] = {"TYPEVET_BACKEND": session.backend}
     if session.backend == "fake":
@@ -161,14 +161,7 @@ def environment(settings: JudgevetBackend, alias: str) -> dict[str, str]:
         # Which of the two typevet reads depends on who composes the prompt.
         model = "DEFAULT_MODEL" if session.framing else "MULTIMODAL_MODEL"
     prefix = _PREFIXES[session.backend]
-    return variables | {
-        f"{prefix}BASE_URL": settings.base_url or "",
-        f"{prefix}{model}": alias,
-        f"{prefix}TIMEOUT": str(settings.timeout_s),
-    }
-
-
-def with_key(variables: dict[str, str], key: str | None) -> dict[str, str]:
-    """The variables with the server's key among them; unchanged where there is none."""
-    prefix = _PREFIXES.get(variables["TYPEVET_BACKEND"])
-    return variables if key is None or prefix is None else {**variables, f"{prefix}API_KEY": key}
+    variables[f"{prefix}BASE_URL"] = settings.base_url or ""
+    variables[f"{prefix}{model}"] = alias
+    variables[f"{prefix}TIMEOUT"] = str(settings.timeout_s)
+    return variables if key is None else {**variables, f"{prefix}API_KEY": key}

@@ -1,25 +1,18 @@
 """Any GGUF model on any llama.cpp server: one next-token distribution a decision."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from jevexp.backends.connection import Connected
 from jevexp.backends.llama_cpp.client import LlamaCompletions, read_again
-from jevexp.backends.llama_cpp.server import LlamaConnection
+from jevexp.backends.llama_cpp.server import connect, inspect
 from jevexp.backends.llama_cpp.weights import weights_to_serve
 from jevexp.backends.next_token import Decider
 from jevexp.backends.prompt import PROMPT_VERSION
 from jevexp.backends.readout import READOUT_VERSION
 from jevexp.backends.rereading import AnswerReader, RequestForm
-from jevexp.core.task import Task
-from jevexp.settings import LlamaCppBackend, ModelIdentity
-
-
-def make(settings: LlamaCppBackend, model: ModelIdentity, tasks: Iterable[Task]) -> "LlamaCpp":
-    """The provider, not opened yet."""
-    del tasks
-    return LlamaCpp(settings, model)
+from jevexp.settings import LlamaCppBackend
 
 
 def reader(settings: LlamaCppBackend, description: Mapping[str, Any]) -> AnswerReader:
@@ -44,12 +37,16 @@ class LlamaCpp(Connected[LlamaCppBackend]):
 
     def _open(self, log_directory: Path) -> None:
         settings = self._settings
-        connection = self._hold(LlamaConnection(settings, self._model, log_directory))
+        connection = self._hold(connect(settings, self._model, log_directory))
+        route, facts = inspect(connection, settings.server, self._model.alias)
         self._facts |= {
-            **connection.facts,
+            **facts,
             "prompt_version": PROMPT_VERSION,
             "template_kwargs": dict(settings.template.kwargs),
             "readout": {"version": READOUT_VERSION, **settings.readout.model_dump()},
         }
-        client = LlamaCompletions(connection.transport, settings, connection.route)
-        self._ask = Decider(client, self._facts["model"]).decide
+        client = LlamaCompletions(connection.transport, settings, route)
+        self._ask = Decider(client, facts["model"]).decide
+
+
+make = LlamaCpp

@@ -1,6 +1,7 @@
 """llama.cpp's own routes: its template, its tokenizer, and one token with its probabilities."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from jevexp.backends.next_token import (
@@ -27,18 +28,16 @@ _TEMPLATE, _TOKENIZE, _COMPLETION = "/apply-template", "/tokenize", "/completion
 RANKED = 1 << 16
 
 
-class LlamaTokenizer:
-    """Tokens as in a `/completion`; `route` is part of every request's body."""
+def tokenize(
+    transport: HttpPoster, route: Mapping[str, str], text: str, *, special: bool = True
+) -> list[int]:
+    """The tokens of a prompt, as in a `/completion`; raises Failure.
 
-    def __init__(self, transport: HttpPoster, route: Mapping[str, str] | None = None) -> None:
-        self._transport = transport
-        self._route = dict(route or {})
-
-    def __call__(self, text: str, *, special: bool = True) -> list[int]:
-        """The tokens of a prompt; raises Failure."""
-        # Specials at the start as in /completion, so that lengths and ends compare.
-        body = {"content": text, "add_special": True, "parse_special": special, **self._route}
-        return tokens_of(self._transport, body)
+    `route` is part of the body. With `special=False`, control tokens are read as plain text.
+    """
+    # Specials at the start as in /completion, so that lengths and ends compare.
+    body = {"content": text, "add_special": True, "parse_special": special, **route}
+    return tokens_of(transport, body)
 
 
 def tokens_of(transport: HttpPoster, body: dict[str, Any]) -> list[int]:
@@ -68,7 +67,7 @@ class LlamaCompletions(CompletionClient):
     ) -> None:
         self.transport = transport
         self.bias = settings.readout.bias
-        self.tokenizer: Tokenizer | None = LlamaTokenizer(transport, route)
+        self.tokenizer: Tokenizer | None = partial(tokenize, transport, route)
         self._settings = settings
         self._route = route
 

@@ -70,49 +70,50 @@ class ManagedServer(StartedServer):
         return line.decode().strip()
 
 
-class LlamaConnection(Connection):
-    """The llama.cpp server of a configuration, once its model is loaded.
+def connect(settings: LlamaCppBackend, model: ModelIdentity, log_directory: Path) -> Connection:
+    """A connection to the configured server, whose model may still be loading.
 
-    It is the one at `server.base_url`, else one that is started for `server.gguf` or the model's
-    own weights, else the one at llama.cpp's default address.
-
-    Attributes:
-        route: part of every request's body; tells a router, which serves many models, which one is
-            meant.
-        facts: what else is known of it, as JSON; null for what it does not say.
+    The server is the one at `server.base_url`, else one that is started for `server.gguf` or the
+    model's own weights, else the one at llama.cpp's default address.
 
     Raises:
-        InputError: the server cannot be started, reached or used. Nothing is left running.
+        InputError: a secret is not set, or the server cannot be started. Nothing is left running.
     """
+    server, gguf = settings.server, weights_to_serve(settings.server, model)
+    return Connection(
+        ManagedServer(gguf, model.alias, server) if gguf else server.base_url or DEFAULT_URL,
+        log_directory,
+        settings.connect_timeout_s,
+        settings.request_timeout_s,
+        key=None if gguf else read_secret(server.key_env, "backend.server.key_env"),
+        code_of=code_of,
+    )
 
-    def __init__(
-        self, settings: LlamaCppBackend, model: ModelIdentity, log_directory: Path
-    ) -> None:
-        server = settings.server
-        gguf = weights_to_serve(server, model)
-        super().__init__(
-            ManagedServer(gguf, model.alias, server) if gguf else server.base_url or DEFAULT_URL,
-            log_directory,
-            settings.connect_timeout_s,
-            settings.request_timeout_s,
-            key=None if gguf else read_secret(server.key_env, "backend.server.key_env"),
-            code_of=code_of,
-        )
-        try:
-            listed = wait_until_ready(self.transport, self.url, server)
-            answering = choose(listed, model.alias, self.url)
-            self.route = {"model": model.alias} if len(listed) > 1 else {}
-            self.facts = {
-                # What a server that was started here was started with.
-                "gguf": str(gguf) if gguf else None,
-                "library": f"xllamacpp {version('xllamacpp')}" if gguf else None,
-                "cache_type_k": server.cache_type_k if gguf else None,
-                "cache_type_v": server.cache_type_v if gguf else None,
-                **facts(self.transport, answering, self.route),
-            }
-        except BaseException:
-            self.close()
-            raise
+
+def inspect(
+    connection: Connection, server: LlamaServer, alias: str
+) -> tuple[dict[str, str], dict[str, Any]]:
+    """Wait until the model is loaded; returns its route and what is known of the server.
+
+    The route is part of every request's body: it tells a router, which serves many models, which
+    one is meant. The facts are null where the server does not say.
+
+    Raises:
+        InputError: the server cannot be reached or used.
+    """
+    listed = wait_until_ready(connection.transport, connection.url, server)
+    answering = choose(listed, alias, connection.url)
+    route = {"model": alias} if len(listed) > 1 else {}
+    # What a server that was started here was started with.
+    started: dict[str, Any] = dict.fromkeys(("gguf", "library", "cache_type_k", "cache_type_v"))
+    if isinstance(connection.server, ManagedServer):
+        started = {
+            "gguf": str(connection.server.gguf),
+            "library": f"xllamacpp {version('xllamacpp')}",
+            "cache_type_k": server.cache_type_k,
+            "cache_type_v": server.cache_type_v,
+        }
+    return route, started | facts(connection.transport, answering, route)
 
 
 def wait_until_ready(

@@ -1,16 +1,15 @@
 """Probabilities that a model writes, on any OpenAI-compatible server, read strictly."""
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from jevexp.backends.connection import Connected
+from jevexp.backends.connection import Connected, HttpConnection
 from jevexp.backends.openai.connection import (
-    OpenAIConnection,
     code_of,
+    find_model,
     first_choice,
     usage,
     with_options,
@@ -20,8 +19,7 @@ from jevexp.backends.rereading import AnswerReader, RecordedTransport, RequestFo
 from jevexp.backends.transport import Failure, HttpPoster, Reply, is_number, name_or_none
 from jevexp.core.decision import Decision, ProbsSource, Request
 from jevexp.core.json import dumps, loads
-from jevexp.core.task import Task
-from jevexp.settings import ModelIdentity, OpenAIChatBackend
+from jevexp.settings import OpenAIChatBackend
 
 _ENDPOINT = "/v1/chat/completions"
 # Goes up with every change that moves a single byte of a prompt or of the schema.
@@ -31,12 +29,6 @@ _CLOSING = (
     "the right one, as a number from 0 to 1. All of them sum to 1. The keys are exactly: "
 )
 _CODES = {"length": "truncated", "content_filter": "content_filter"}
-
-
-def make(settings: OpenAIChatBackend, model: ModelIdentity, tasks: Iterable[Task]) -> "OpenAIChat":
-    """The provider, not opened yet."""
-    del tasks
-    return OpenAIChat(settings, model)
 
 
 def reader(settings: OpenAIChatBackend, description: Mapping[str, Any]) -> AnswerReader:
@@ -53,9 +45,10 @@ class OpenAIChat(Connected[OpenAIChatBackend]):
 
     def _open(self, log_directory: Path) -> None:
         settings = self._settings
-        connection = self._hold(OpenAIConnection(settings, self._model, log_directory))
+        connection = self._hold(HttpConnection(settings, log_directory, code_of=code_of))
+        model = find_model(connection, settings, self._model.alias)
         self._facts |= {
-            "model": connection.model,
+            "model": model,
             "prompt_version": VERBALIZED_VERSION,
             "readout": {
                 "max_tokens": settings.max_tokens,
@@ -63,7 +56,10 @@ class OpenAIChat(Connected[OpenAIChatBackend]):
                 "remove": list(settings.remove),
             },
         }
-        self._ask = partial(ask, connection.transport, settings, connection.model)
+        self._ask = partial(ask, connection.transport, settings, model)
+
+
+make = OpenAIChat
 
 
 def ask(
@@ -170,8 +166,8 @@ def read_probabilities(text: str, labels: Sequence[str]) -> dict[str, Any]:
         loads(text, lenient=True)
     except ValueError as error:
         raise NotJSON from error
-    # Once more: a repeated key makes it no answer, and JSON all the same.
-    answer = json.loads(text, object_pairs_hook=_unique)
+    # Strictly now: a repeated key makes it no answer, and JSON all the same.
+    answer = loads(text)
     if not isinstance(answer, dict) or set(answer) != {"probabilities"}:
         raise ValueError('not an object with "probabilities" alone')
     probabilities = answer["probabilities"]
@@ -184,10 +180,3 @@ def read_probabilities(text: str, labels: Sequence[str]) -> dict[str, Any]:
 
 class NotJSON(ValueError):
     """A text that is no JSON document."""
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) != len(pairs):
-        raise ValueError("a key occurs twice")
-    return fields

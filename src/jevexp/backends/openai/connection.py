@@ -6,16 +6,15 @@ tokens together again at `/detokenize`; SGLang takes `prompt` alone.
 """
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 from jevexp.backends.connection import HttpConnection, key_refusal, reason_of
-from jevexp.backends.llama_cpp.client import LlamaTokenizer, tokens_of
+from jevexp.backends.llama_cpp.client import tokenize, tokens_of
 from jevexp.backends.llama_cpp.server import listed_models
 from jevexp.backends.readout import Tokenizer
 from jevexp.backends.transport import Failure, Reply, Transport, total
 from jevexp.errors import InputError
-from jevexp.settings import ModelIdentity
 from jevexp.settings.backends import OpenAIBackend
 
 # The families of servers that have a tokenizer of a known kind.
@@ -23,44 +22,33 @@ LLAMA_CPP, VLLM = "llama.cpp", "vllm"
 _OVERFLOWS = {"exceed_context_size_error", "context_length_exceeded"}
 
 
-class OpenAIConnection(HttpConnection):
-    """A server with its models.
-
-    Attributes:
-        model: what the server calls the model, or None where it does not say.
+def find_model(connection: HttpConnection, settings: OpenAIBackend, alias: str) -> str | None:
+    """What the server calls the model, or None where it does not say.
 
     Raises:
-        InputError: a secret is not set, or the server cannot be reached or started. Nothing is
-            left running.
+        InputError: the server cannot be used.
     """
+    try:
+        listed = listed_models(connection.transport.get("/v1/models").body)
+    except Failure as failure:
+        # Some gateways list nothing and answer all the same.
+        if failure.status in (None, 401, 403) or failure.status // 100 in (3, 5):
+            raise unusable(connection, settings, failure) from failure
+        return None
+    names: list[str] = [entry["id"] for entry in listed]
+    if alias in names:
+        return alias
+    return names[0] if len(names) == 1 else None
 
-    def __init__(self, settings: OpenAIBackend, model: ModelIdentity, log_directory: Path) -> None:
-        super().__init__(settings, log_directory, code_of=code_of)
-        self._key_env = settings.key_env
-        try:
-            listed = listed_models(self.transport.get("/v1/models").body)
-        except Failure as failure:
-            # Some gateways list nothing and answer all the same.
-            if failure.status in (None, 401, 403) or failure.status // 100 in (3, 5):
-                self.close()
-                raise self.unusable(failure) from failure
-            listed = []
-        except BaseException:
-            self.close()
-            raise
-        names: list[str] = [entry["id"] for entry in listed]
-        only = names[0] if len(names) == 1 else None
-        self.model = model.alias if model.alias in names else only
 
-    def unusable(self, failure: Failure) -> InputError:
-        """What to tell a person who configured a server that cannot be used."""
-        refusal = key_refusal(failure, self.url, "backend.key_env", self._key_env)
-        reason = reason_of(failure, "an OpenAI-compatible server")
-        return InputError(
-            refusal
-            or f"backend.base_url: {self.url} is not usable: {reason}; set backend.base_url=URL to "
-            "where /v1/chat/completions is, without that path"
-        )
+def unusable(connection: HttpConnection, settings: OpenAIBackend, failure: Failure) -> InputError:
+    """What to tell a person who configured a server that cannot be used."""
+    url, reason = connection.url, reason_of(failure, "an OpenAI-compatible server")
+    return InputError(
+        key_refusal(failure, url, "backend.key_env", settings.key_env)
+        or f"backend.base_url: {url} is not usable: {reason}; set backend.base_url=URL to "
+        "where /v1/chat/completions is, without that path"
+    )
 
 
 def code_of(body: Any) -> str:
@@ -95,43 +83,36 @@ def usage(replies: Sequence[Reply]) -> dict[str, int | None]:
     }
 
 
-class VllmTokenizer:
-    """Tokens of a prompt that is already rendered, specials included."""
-
-    def __init__(self, transport: Transport, route: Mapping[str, str]) -> None:
-        self._transport = transport
-        self._route = route
-
-    def __call__(self, text: str, *, special: bool = True) -> list[int]:
-        """The tokens of a prompt; control tokens are always read as such."""
-        del special
-        body = {**self._route, "prompt": text, "add_special_tokens": False}
-        return tokens_of(self._transport, body)
+def tokenize_rendered(
+    transport: Transport, route: Mapping[str, str], text: str, *, special: bool = True
+) -> list[int]:
+    """VLLM's tokens of a prompt with its specials, which are always read as such."""
+    del special
+    return tokens_of(transport, {**route, "prompt": text, "add_special_tokens": False})
 
 
-class Renderer:
-    """Messages as the prompt that the server's template makes of them."""
-
-    def __init__(
-        self, transport: Transport, family: str, kwargs: Mapping[str, Any], route: Mapping[str, str]
-    ) -> None:
-        self._transport = transport
-        self._family = family
-        self._route = route
-        self._fixed = {**route, "add_generation_prompt": True, "chat_template_kwargs": dict(kwargs)}
-
-    def __call__(self, content: str) -> str:
-        """The prompt for one user message; raises Failure."""
-        endpoint = "/apply-template" if self._family == LLAMA_CPP else "/detokenize"
-        body = {"messages": [{"role": "user", "content": content}], **self._fixed}
-        if self._family == VLLM:
-            body = {**self._route, "tokens": tokens_of(self._transport, body)}
-        reply = self._transport.post(endpoint, body)
-        prompt = reply.body.get("prompt")
-        if not isinstance(prompt, str):
-            evidence = {"endpoint": endpoint, "body": reply.body}
-            raise Failure("bad_response", reply.status, evidence)
+def render(
+    transport: Transport,
+    family: str,
+    kwargs: Mapping[str, Any],
+    route: Mapping[str, str],
+    content: str,
+) -> str:
+    """The prompt that the server's template makes of one user message; raises Failure."""
+    endpoint = "/apply-template" if family == LLAMA_CPP else "/detokenize"
+    body: dict[str, Any] = {
+        "messages": [{"role": "user", "content": content}],
+        **route,
+        "add_generation_prompt": True,
+        "chat_template_kwargs": dict(kwargs),
+    }
+    if family == VLLM:
+        body = {**route, "tokens": tokens_of(transport, body)}
+    reply = transport.post(endpoint, body)
+    prompt = reply.body.get("prompt")
+    if isinstance(prompt, str):
         return prompt
+    raise Failure("bad_response", reply.status, {"endpoint": endpoint, "body": reply.body})
 
 
 def find_tokenizer(
@@ -144,8 +125,8 @@ def find_tokenizer(
     """
     # Each family's server may answer the other's request, with nothing in it.
     families: dict[str, Tokenizer] = {
-        LLAMA_CPP: LlamaTokenizer(transport, route),
-        VLLM: VllmTokenizer(transport, route),
+        LLAMA_CPP: partial(tokenize, transport, route),
+        VLLM: partial(tokenize_rendered, transport, route),
     }
     for family, tokenizer in families.items():
         try:

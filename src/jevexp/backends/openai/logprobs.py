@@ -9,27 +9,29 @@ not know.
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from jevexp.backends.connection import Connected
+from jevexp.backends.connection import Connected, HttpConnection
 from jevexp.backends.llama_cpp.client import RANKED
 from jevexp.backends.next_token import CONTEXT, FORCING_BIAS, BiasReach, Decider, Prompt
 from jevexp.backends.openai.client import Features, OpenAICompletions, read_again
 from jevexp.backends.openai.connection import (
     LLAMA_CPP,
     VLLM,
-    OpenAIConnection,
-    Renderer,
+    code_of,
+    find_model,
     find_tokenizer,
+    render,
+    unusable,
 )
 from jevexp.backends.prompt import PROMPT_VERSION, without_thinking
 from jevexp.backends.readout import READOUT_VERSION, Candidate, Candidates, Listing, Tokenizer
 from jevexp.backends.rereading import AnswerReader, RequestForm
 from jevexp.backends.transport import Failure, Transport
-from jevexp.core.task import Task
 from jevexp.errors import InputError
-from jevexp.settings import ModelIdentity, OpenAILogprobsBackend
+from jevexp.settings import OpenAILogprobsBackend
 
 PROBE = "Name one colour."
 # Two words that are predicted by force, which also keeps tokens that are no text on their own, and
@@ -65,14 +67,6 @@ _EXTRAS: dict[str | None, tuple[Mapping[str, Any], ...]] = {
 }
 
 
-def make(
-    settings: OpenAILogprobsBackend, model: ModelIdentity, tasks: Iterable[Task]
-) -> "OpenAILogprobs":
-    """The provider, not opened yet."""
-    del tasks
-    return OpenAILogprobs(settings, model)
-
-
 def reader(settings: OpenAILogprobsBackend, description: Mapping[str, Any]) -> AnswerReader:
     """Reads listed log-probabilities again, by the code that read them first."""
     return AnswerReader(
@@ -86,15 +80,16 @@ class OpenAILogprobs(Connected[OpenAILogprobsBackend]):
 
     def _open(self, log_directory: Path) -> None:
         settings = self._settings
-        connection = self._hold(OpenAIConnection(settings, self._model, log_directory))
+        connection = self._hold(HttpConnection(settings, log_directory, code_of=code_of))
+        model = find_model(connection, settings, self._model.alias)
         try:
             features = find_features(connection.transport, settings, self._model.alias)
         except Failure as failure:
-            raise self._unreadable(connection, failure) from failure
+            raise _unreadable(connection, settings, self._model.alias, failure) from failure
         client = OpenAICompletions(connection.transport, settings, features)
-        self._ask = Decider(client, connection.model).decide
+        self._ask = Decider(client, model).decide
         self._facts |= {
-            "model": connection.model,
+            "model": model,
             "prompt_version": PROMPT_VERSION,
             "template_kwargs": dict(settings.template.kwargs),
             "readout": {
@@ -107,20 +102,26 @@ class OpenAILogprobs(Connected[OpenAILogprobsBackend]):
             "features": features.described(),
         }
 
-    def _unreadable(self, connection: OpenAIConnection, failure: Failure) -> InputError:
-        if failure.code in ("no_logprobs", "bad_response"):
-            return InputError(
-                f"backend.kind: {connection.base_url} answers without log-probabilities; use "
-                "backend=openai_chat, or another server"
-            )
-        if failure.status in (400, 404, 422):
-            return InputError(
-                f"backend.route: {connection.base_url} refuses a short question for one token with "
-                f"logprobs (HTTP {failure.status}); check model.alias={self._model.alias}, try the "
-                "other route, or name fields that it does not know in backend.remove, such as "
-                "[chat_template_kwargs]"
-            )
-        return connection.unusable(failure)
+
+make = OpenAILogprobs
+
+
+def _unreadable(
+    connection: HttpConnection, settings: OpenAILogprobsBackend, alias: str, failure: Failure
+) -> InputError:
+    url = connection.base_url
+    if failure.code in ("no_logprobs", "bad_response"):
+        return InputError(
+            f"backend.kind: {url} answers without log-probabilities; use backend=openai_chat, or "
+            "another server"
+        )
+    if failure.status in (400, 404, 422):
+        return InputError(
+            f"backend.route: {url} refuses a short question for one token with logprobs (HTTP "
+            f"{failure.status}); check model.alias={alias}, try the other route, or name fields "
+            "that it does not know in backend.remove, such as [chat_template_kwargs]"
+        )
+    return unusable(connection, settings, failure)
 
 
 def find_features(transport: Transport, settings: OpenAILogprobsBackend, model: str) -> Features:
@@ -133,7 +134,8 @@ def find_features(transport: Transport, settings: OpenAILogprobsBackend, model: 
     family, tokenizer = find_tokenizer(transport, {"model": model})
     renderer, text = None, None
     if family is not None and tokenizer is not None:
-        renderer = Renderer(transport, family, settings.template.kwargs, {"model": model})
+        kwargs = settings.template.kwargs
+        renderer = partial(render, transport, family, kwargs, {"model": model})
         try:
             text = renderer(PROBE)
             # A template is of use if the prompt that it makes holds together.
