@@ -19,21 +19,11 @@ from rich.console import Console
 from jevexp.errors import InputError
 from jevexp.settings import Dataset, PinnedFile
 from jevexp.store.cache import cache_folder
+from jevexp.store.checksums import file_sha256
 from jevexp.untrusted.addresses import check_address
-from jevexp.untrusted.files import opened
 from jevexp.untrusted.http import Bounds, bounded_client
 from jevexp.untrusted.locks import LockHeld, locked
 from jevexp.untrusted.writing import Folder
-
-
-def sha256_of(path: Path) -> str:
-    """SHA-256 of a file's bytes, as lower-case hex.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
-    with opened(path) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def difference(path: Path, pin: PinnedFile) -> str | None:
@@ -45,7 +35,7 @@ def difference(path: Path, pin: PinnedFile) -> str | None:
     size = path.stat().st_size
     if size != pin.bytes:
         return f"expected {pin.bytes} bytes, found {size}"
-    sha256 = sha256_of(path)
+    sha256 = file_sha256(path, follow_links=True)
     return None if sha256 == pin.sha256 else f"expected sha256 {pin.sha256}, found {sha256}"
 
 
@@ -113,7 +103,16 @@ def fetch(
         lock = path.parent.with_name(f"{path.parent.name}.lock")
         with locked(lock, limits.total_s + limits.connect_s):
             if file_state(pin, cache) is not FileState.CACHED:
-                _download(pin, url, path, show=show, limits=limits)
+                with Folder.named(path.parent) as folder:
+                    # When the download fails, damaged bytes must not stay behind.
+                    with suppress(FileNotFoundError):
+                        folder.remove(path.name)
+                    # One name is enough, since the lock is held.
+                    with folder.replacing(path.name, f".{path.name}.part") as raw:
+                        file = BufferedWriter(raw)
+                        download(url, file, pin, show=show, limits=limits)
+                        file.flush()
+                        file.detach()
     except LockHeld as error:
         raise InputError(f"{path}: is being downloaded: {error.strerror}") from error
     except OSError as error:
@@ -122,21 +121,6 @@ def fetch(
             "the environment variable JEVEXP_CACHE moves it"
         ) from error
     return path
-
-
-def _download(
-    pin: PinnedFile, url: str, path: Path, *, show: Console | None, limits: Limits
-) -> None:
-    with Folder.named(path.parent) as folder:
-        # When the download fails, damaged bytes must not stay behind.
-        with suppress(FileNotFoundError):
-            folder.remove(path.name)
-        # One name is enough, since the lock is held.
-        with folder.replacing(path.name, f".{path.name}.part") as raw:
-            file = BufferedWriter(raw)
-            download(url, file, pin, show=show, limits=limits)
-            file.flush()
-            file.detach()
 
 
 def pinned_url(dataset: Dataset, pin: PinnedFile) -> str:

@@ -15,11 +15,11 @@ from jevexp.datasets.pinned import (
     fetch,
     file_state,
     pinned_url,
-    sha256_of,
 )
 from jevexp.datasets.tasks import Tasks, hash_of, read_file
 from jevexp.errors import InputError
 from jevexp.settings import Dataset, PinnedFile
+from jevexp.store.checksums import file_sha256
 from jevexp.store.manifest import Manifest
 
 # What a manifest keeps of a dataset's settings.
@@ -200,7 +200,7 @@ def _sources(dataset: Dataset, cache: Path | None, show: Console | None) -> list
     if dataset.source == "local":
         if dataset.sha256 is not None:
             with _readable(path):
-                sha256 = sha256_of(path)
+                sha256 = file_sha256(path, follow_links=True)
             if sha256 != dataset.sha256:
                 raise InputError(
                     f"dataset.sha256: expected {dataset.sha256}, found {sha256} in {path}"

@@ -53,13 +53,13 @@ def read_checksums(root: Path) -> Iterator[Checksum]:
             yield Checksum(number, name, sha256)
 
 
-def file_sha256(path: Path) -> str:
-    """The SHA-256 of a run's file in hex.
+def file_sha256(path: Path, *, follow_links: bool = False) -> str:
+    """The SHA-256 of a file in hex.
 
     Raises:
         OSError: it is no regular file, or cannot be read.
     """
-    with opened(path, follow_links=False) as file:
+    with opened(path, follow_links=follow_links) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

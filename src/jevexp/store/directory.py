@@ -150,10 +150,7 @@ class RunDirectory:
                 yield held
 
     def write_raw(self, task_id: str, text: str) -> str:
-        """Keep a task's request and response, named by the hash of its id.
-
-        Returns:
-            The SHA-256 of the written bytes.
+        """Keep a task's request and response, and give back the SHA-256 of what was written.
 
         Raises:
             FileExistsError: this task has raw evidence already.
@@ -178,12 +175,8 @@ class RunDirectory:
     def adopt(self, adoption: Adoption, order: Sequence[str]) -> None:
         """Take over an earlier run's answers: copies of the raw evidence, and the records.
 
-        Records are put into the results as these come to their places, and wait beside them until
-        then.
-
-        Args:
-            adoption: the answers.
-            order: the ids of all planned tasks, in the dataset's order.
+        Records wait beside the results until these come to their places; `order` are the ids of
+        all planned tasks, in the dataset's order.
 
         Raises:
             InputError: raw evidence is not that of its record.
@@ -219,21 +212,11 @@ class RunDirectory:
             sync_directory(self.path)
 
     def records(self) -> Iterator[Record]:
-        """The records in the order they were made.
-
-        A last line without its end, which a killed process leaves, is not a record.
-
-        Raises:
-            ValueError: naming the line that is not a record.
-        """
+        """The records in the order they were made; raises as `read_records` does."""
         return read_records(self.path / RESULTS)
 
     def early_records(self) -> Iterator[Record]:
-        """The records that a killed run had kept before their turn and not yet put into order.
-
-        Raises:
-            ValueError: naming the line that is not a record.
-        """
+        """The records that a killed run had kept before their turn and not yet put into order."""
         path = self.path / EARLY
         if path.exists():
             placed = {record.task_id for record in self.records()}

@@ -1,6 +1,5 @@
 """Finding runs: at a path, below the folder of all runs, and in a sweep with its `sweep.json`."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,6 @@ from pydantic import BaseModel, ConfigDict
 
 from jevexp.core.json import dumps
 from jevexp.errors import InputError
-from jevexp.settings import Settings
 from jevexp.settings.base import Usd
 from jevexp.store.checksums import document_sha256
 from jevexp.store.directory import MANIFEST, RESULTS, RunDirectory
@@ -22,6 +20,7 @@ from jevexp.untrusted.writing import replace
 _PLACES = ("*/*", "sweeps/*/*/*")
 # A number has as many digits as any sweep has runs; a longer one is a name.
 _MOST_DIGITS = 8
+SWEEP_FILE = "sweep.json"
 
 
 def run_directories(path: Path, *, begun: bool = False) -> list[RunDirectory]:
@@ -89,9 +88,6 @@ def _has(path: Path, names: tuple[str, ...]) -> bool:
     return any((path / name).is_symlink() or (path / name).exists() for name in names)
 
 
-SWEEP_FILE = "sweep.json"
-
-
 class PlannedRun(BaseModel):
     """One run: its resolved configuration, and what an earlier sweep left of it.
 
@@ -119,11 +115,6 @@ class SweepFile(BaseModel):
     resumed: str | None = None
     charged_usd: Usd = 0.0
     runs: list[PlannedRun]
-
-    @classmethod
-    def of(cls, settings: Sequence[Settings]) -> "SweepFile":
-        """A first sweep over these settings."""
-        return cls(runs=[PlannedRun(config=one.resolved()) for one in settings])
 
     def write(self, directory: Path) -> None:
         """Write the file into a sweep's directory."""

@@ -222,23 +222,14 @@ class Manifest(Section):
 
     @property
     def title(self) -> str:
-        """What identifies a run to a person; lists show little more of it.
-
-        Dataset, model and backend, and the concurrency where it is not the benchmark's.
-        """
+        """Dataset, model and backend, and the concurrency where it is not the benchmark's."""
         return self.titled(self.model.declared.name)
 
     @property
     def programs(self) -> list[Program]:
         """Every jevexp that gave answers to this run, oldest first, itself last."""
-        own = self.software
-        program = Program(
-            run=self.run,
-            jevexp=own.jevexp,
-            git_commit=own.git_commit,
-            git_dirty=own.git_dirty,
-        )
-        return [*(own.earlier or ()), program]
+        own = self.software.model_dump(include={"jevexp", "git_commit", "git_dirty"})
+        return [*(self.software.earlier or ()), Program(run=self.run, **own)]
 
     def titled(self, model: str) -> str:
         """The title with other words for the model."""
@@ -253,12 +244,10 @@ def concurrency_mark(concurrency: int) -> str:
 
 def differing_overrides(manifests: Sequence[Manifest]) -> list[dict[str, str]]:
     """For each run its overrides that are not the same in all of them, in the order typed."""
-    given = [_overrides(manifest) for manifest in manifests]
-    fields = dict.fromkeys(field for one in given for field in one)
-    varying = [field for field in fields if len({one.get(field) for one in given}) > 1]
-    return [{field: one[field] for field in varying if field in one} for one in given]
-
-
-def _overrides(manifest: Manifest) -> dict[str, str]:
-    pairs = (override.partition("=") for override in manifest.config.overrides)
-    return {field: value for field, _, value in pairs}
+    runs = [
+        {field: value for field, _, value in (typed.partition("=") for typed in overrides)}
+        for overrides in (manifest.config.overrides for manifest in manifests)
+    ]
+    fields = dict.fromkeys(field for run in runs for field in run)
+    varying = [field for field in fields if len({run.get(field) for run in runs}) > 1]
+    return [{field: run[field] for field in varying if field in run} for run in runs]

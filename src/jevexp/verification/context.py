@@ -13,7 +13,6 @@ from jevexp.backends.protocol import make_reader
 from jevexp.backends.rereading import AnswerReader
 from jevexp.core.task import Task
 from jevexp.datasets import FileState, LoadedDataset, file_state, load_dataset
-from jevexp.datasets.pinned import sha256_of
 from jevexp.errors import InputError
 from jevexp.settings import Dataset
 from jevexp.store import Manifest, RunStatus
@@ -247,7 +246,8 @@ def _load(manifest: Manifest, copy: Path | None, check: Check) -> LoadedDataset 
         # Before any line is parsed: whether these are the files that the run read.
         for entry in manifest.dataset.files:
             file = path / PurePosixPath(str(entry["name"])).name if path.is_dir() else path
-            if file.stat().st_size != entry["bytes"] or sha256_of(file) != entry["sha256"]:
+            same_size = file.stat().st_size == entry["bytes"]
+            if not same_size or file_sha256(file, follow_links=True) != entry["sha256"]:
                 way_out = f"{file} is not the file that the run read; name it with --tasks"
                 check.reason = f"tasks are not here: {way_out}"
                 return None
