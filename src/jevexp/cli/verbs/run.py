@@ -105,8 +105,8 @@ def _run_sweep(composition: Composition, arguments: Sequence[str]) -> int:
         plan(settings)
     make_directory(composition.directory)
     if composition.fixed:
-        runs = [PlannedRun(config=settings.resolved()) for settings in composition.settings]
-        SweepFile(runs=runs).write(composition.directory)
+        planned = [PlannedRun(config=settings.resolved()) for settings in composition.settings]
+        SweepFile(runs=planned).write(composition.directory)
     interrupted: Interrupted | None = None
     # Hydra would print what a launcher raises, and end this process.
     os.environ["HYDRA_FULL_ERROR"] = "1"
