@@ -85,7 +85,7 @@ class OrderedWriter:
 
     Args:
         files: where records go.
-        rules: what they say about going on.
+        rules: when to stop.
         on_record: called for each record once it is in the results.
     """
 
@@ -149,7 +149,7 @@ class WorkerPool:
     Everything that decides about order happens under one condition; requests and disk do not.
 
     Args:
-        steps: of a task.
+        steps: how a task is reserved for, asked and kept.
         tasks: in dataset order.
         concurrency: how many requests may be under way.
         interrupted: whether a signal has arrived, after which nothing new is sent.
@@ -188,7 +188,7 @@ class WorkerPool:
             threading.Thread(target=self._work, name=f"asking-{number}", daemon=True).start()
 
     def wait(self, waiting: Callable[[], AbstractContextManager[None]]) -> list[Completed]:
-        """Wait for answers; those that are there, or none when no more will come."""
+        """Wait for answers; returns those that arrived, or none when no more will come."""
         while True:
             with waiting():
                 self._bell.get()
@@ -210,7 +210,7 @@ class WorkerPool:
             self._changed.notify_all()
 
     def abandon(self) -> list[Completed]:
-        """Break off: what is not answered yet stays so. The answers that were not fetched yet."""
+        """Stop at once, and return the answers that were not fetched yet."""
         with self._changed:
             self._no_more = self._abandoned = True
             self._changed.notify_all()
@@ -320,7 +320,7 @@ class WorkerPool:
 
     @contextmanager
     def _disk(self, *, settles: bool = False) -> Iterator[None]:
-        """While in here, something is written; never after the run was broken off."""
+        """Surrounds every write; none starts after the run was broken off."""
         with self._changed:
             if self._abandoned:
                 raise _Abandoned

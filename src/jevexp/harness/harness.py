@@ -26,7 +26,7 @@ class Native:
         return {"name": "native", "commit": PINNED_COMMIT}
 
     def check(self, tasks: Sequence[Task]) -> None:
-        """Every task that was loaded will do."""
+        """Accept every loaded task."""
 
     def runner(self, run: RunContext) -> Runner | ConcurrentRunner:
         """Our runner, which follows the protocol to the letter at a concurrency of 1."""

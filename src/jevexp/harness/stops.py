@@ -24,7 +24,7 @@ class StopReason(StrEnum):
 
 
 class ExpectedModel:
-    """Holds every answer against the model of the session.
+    """Checks that every answer comes from the model of the session.
 
     Not a rule of the benchmark: an answer by another model is recorded as it came, and ends the
     run. Where nobody says beforehand who will answer, the first answer decides: an alias that a

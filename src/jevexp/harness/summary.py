@@ -1,4 +1,4 @@
-"""What a run's records come to: the benchmark's summary, number for number.
+"""Summarizes a run's records as the benchmark does, number for number.
 
 Every mean over an empty sample is null, never 0. A failure counts as wrong, an unattempted task
 does not count at all. Sums are exact and order makes no difference.
@@ -90,7 +90,7 @@ def summarize(
 
 
 class _Planned(NamedTuple):
-    """What the summary has to know of a task; a name that many share is there once."""
+    """What the summary has to know of a task; equal names share one string."""
 
     family: str
     split: str
@@ -265,10 +265,10 @@ def percentile(values: Sequence[float], share: float) -> float | None:
 
 
 def ratio(part: int, whole: int) -> float | None:
-    """A share; None of nothing."""
+    """A share; None where the whole is 0."""
     return part / whole if whole else None
 
 
 def mean(values: Sequence[float]) -> float | None:
-    """The mean with an exact sum; None over nothing."""
+    """The mean, with an exact sum; None for no values."""
     return math.fsum(values) / len(values) if values else None

@@ -33,7 +33,7 @@ class Upstream:
         return {"name": "upstream", "commit": PINNED_COMMIT, "origin": origin}
 
     def check(self, tasks: Sequence[Task]) -> None:
-        """Make its own tasks of ours, which checks them again.
+        """Convert the tasks to its own, which checks them again.
 
         Raises:
             InputError: it refuses one; names that.

@@ -46,7 +46,7 @@ _folders: dict[str, TemporaryDirectory[str]] = {}
 class Location:
     """A copy of the package at the pin; `root` is the folder that holds `jevbench`.
 
-    Of a checkout that is a folder of ours, with the files as they are in the commit's objects.
+    For a checkout this is a folder of ours, with the files as they are in the commit's objects.
     """
 
     root: Path
@@ -131,7 +131,7 @@ def _not_pinned(found: str) -> InputError:
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """What we use of it, under its own names: two packages' types never meet, so all are Any."""
+    """What we use of the package, under its own names, and untyped, since it may be absent."""
 
     location: Location
     Runner: Any

@@ -1,4 +1,4 @@
-"""What every ledger does, wherever its rows are kept."""
+"""The rules that every ledger follows, wherever its rows are kept."""
 
 import logging
 import threading
@@ -143,7 +143,7 @@ class Ledger(ABC):
             self._own.begin(self.cap_usd, row["ts"])
             raise
         self._own.begin(self.cap_usd, row["ts"])
-        self._own.reserved(row)
+        self._own.note(row)
         return reservation_id
 
     def settle(self, reservation_id: str, charged_usd: float, meta: Mapping[str, Any]) -> None:
@@ -163,14 +163,14 @@ class Ledger(ABC):
             reserved_usd = self._own[reservation_id]
             with self._late_turn:
                 self._late.append(row)
-        self._own.settled(row)
+        self._own.note(row)
         if charged_usd > reserved_usd + EPSILON_USD:
             raise Overcharged(
                 f"charged {charged_usd}, more than the reserved {reserved_usd} US dollars"
             )
 
     def close(self) -> None:
-        """Let go of the ledger; open reservations stay charged."""
+        """Close the ledger; open reservations stay charged."""
         try:
             self._deliver()
         except LedgerUnavailable as error:

@@ -43,12 +43,12 @@ _FRACTION = re.compile(r"-?[0-9]{1,1000}(/[1-9][0-9]{0,999})?")
 
 
 class _Damaged(Exception):
-    """The tables hold what no ledger of ours can."""
+    """The tables hold values that no ledger of ours writes."""
 
 
 @dataclass(slots=True)
 class _Totals:
-    """What a reservation looks at, read under the lock that keeps others from changing it."""
+    """The sums that a reservation is checked against."""
 
     cap_usd: float | None
     charged: Fraction
@@ -123,7 +123,7 @@ class DatabaseLedger(Ledger):
         )
 
     def close(self) -> None:
-        """Let go of the ledger; open reservations stay charged."""
+        """Close the ledger; open reservations stay charged."""
         super().close()
         self._database.engine.dispose()
 
@@ -192,7 +192,7 @@ class DatabaseLedger(Ledger):
 
     def _change(self, work: Callable[[Connection], T], *, opening: bool = False) -> T:
         """Do the work in one transaction, again until it is known to be committed."""
-        # Whoever has waited once is not made to wait as long again, only to try again.
+        # After one timeout, later changes are only tried, and not waited for.
         timeout_s = self._timeout_s if self._reached else 0.0
         started = time.monotonic()
         pause_s = _FIRST_PAUSE_S
@@ -234,7 +234,7 @@ def _is_locked(error: DBAPIError) -> bool:
 
 
 def _read_totals(connection: Connection, *, lock: bool = False) -> _Totals:
-    """What the database has, if it can be: SQLite keeps anything in any column."""
+    """Read and check the sums: SQLite keeps anything in any column."""
     # SQLite has no such lock, and needs none: the whole transaction is the only writer.
     query = select(totals).with_for_update() if lock else select(totals)
     stored = connection.execute(query).one()

@@ -57,7 +57,7 @@ sessions = sa.Table(
 # timeout.
 _LOCK_S = 2
 _CONNECT_S = 10
-# Any number, as long as every jevexp takes the same: it stands for "I am making the tables".
+# The key of the advisory lock for making the tables: any number, the same in every jevexp.
 _MAKING = 5_265_874_051
 _NO_TABLE = """
     SELECT name, CASE type WHEN 'table' THEN 'table that is computed' ELSE type END
@@ -94,7 +94,7 @@ def create_tables(connection: sa.Connection) -> None:
 
 
 class Sqlite:
-    """SQLite: one writer at a time, which BEGIN IMMEDIATE makes us from the start."""
+    """SQLite: one writer at a time; BEGIN IMMEDIATE makes every transaction one."""
 
     def __init__(self, url: sa.URL) -> None:
         self._path = Path(str(url.database))
@@ -130,7 +130,7 @@ class Sqlite:
 
 
 class Postgres:
-    """PostgreSQL: a row that is locked by whoever changes it, wherever they are."""
+    """PostgreSQL: a writer, on any host, locks the row of totals."""
 
     def __init__(self, url: sa.URL) -> None:
         name = f"jevexp {socket.gethostname()} {os.getpid()}"

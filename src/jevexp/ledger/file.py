@@ -129,7 +129,7 @@ class FileLedger(Ledger):
             raise LedgerError(f"{self._owners_path}: cannot be read: {error}") from error
 
     def close(self) -> None:
-        """Let go of the ledger; open reservations stay charged."""
+        """Close the ledger; open reservations stay charged."""
         super().close()
         self._stream.close()
 
@@ -220,14 +220,10 @@ class FileLedger(Ledger):
             raise LedgerError(f"{place}: not a ledger row: {error}") from error
         self._lines += 1
         self._position += len(line) + 1
-        if not row or row.get("reservation_id") not in self._own:
-            return
-        # Of an adopted reservation, which the pinned harness wrote.
-        if row["event"] == "reserve":
+        if row and row["event"] in ("reserve", "settle") and row["reservation_id"] in self._own:
+            # Of an adopted reservation, which the pinned harness wrote.
             self._own.begin(self.cap_usd, row["ts"])
-            self._own.reserved(row)
-        elif row["event"] == "settle":
-            self._own.settled(row)
+            self._own.note(row)
 
 
 def _add_to(path: Path) -> FileIO:

@@ -45,7 +45,7 @@ class LedgerOwner(BaseModel):
 
     @classmethod
     def here(cls, run: Path | None, owner_id: str) -> Self:
-        """A use of a ledger by this process."""
+        """Describe this process's use of a ledger."""
         pid = os.getpid()
         return cls(
             id=owner_id,
@@ -91,7 +91,8 @@ def owner_id(reservation_id: str) -> str:
 def read_owners(lines: Iterable[str | bytes]) -> dict[str, LedgerOwner]:
     """Owners by their ids, from one JSON object each.
 
-    A killed process leaves part of a line, and a stranger anything: what is no owner is left out.
+    A killed process leaves part of a line, and others may write anything; what is not an owner is
+    left out.
     """
     owners = {}
     for line in lines:

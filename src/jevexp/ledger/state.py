@@ -153,9 +153,8 @@ class RunShare:
         self._begun = False
         self._came_to: dict[str, float] = {}
 
-    def __contains__(self, reservation_id: object) -> bool:
-        # A row of a kind that we do not know may hold anything.
-        return isinstance(reservation_id, str) and reservation_id in self._came_to
+    def __contains__(self, reservation_id: str) -> bool:
+        return reservation_id in self._came_to
 
     def __getitem__(self, reservation_id: str) -> float:
         """What one of the reservations comes to now, in US dollars, in full while it is open."""
@@ -172,24 +171,14 @@ class RunShare:
                 self._keep(cap_row(cap_usd, ts))
                 self._begun = True
 
-    def reserved(self, row: Row) -> None:
-        """Note a reservation of this run, durably.
+    def note(self, row: Row) -> None:
+        """Note a reservation, or a settlement of one that was noted, durably.
 
         Raises:
             LedgerError: the disk took only a part of the row.
         """
-        self._came_to[row["reservation_id"]] = row["reserved_usd"]
-        with self._turn:
-            self._keep(row)
-
-    def settled(self, row: Row) -> None:
-        """Note a settlement, durably; those of other runs' reservations are ignored.
-
-        Raises:
-            LedgerError: the disk took only a part of the row.
-        """
-        if row["reservation_id"] in self._came_to:
-            self._came_to[row["reservation_id"]] = row["charged_usd"]
+        if row["event"] == "reserve" or row["reservation_id"] in self._came_to:
+            self._came_to[row["reservation_id"]] = row[AMOUNT_FIELD[row["event"]]]
             with self._turn:
                 self._keep(row)
 

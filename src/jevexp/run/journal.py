@@ -1,6 +1,7 @@
 """Keeps a run's manifest true while the run goes on."""
 
 import importlib.metadata
+import logging
 import os
 import platform
 import subprocess
@@ -14,6 +15,8 @@ import jevexp
 from jevexp.core.identity import Fingerprint, IdentityReport
 from jevexp.core.record import Record
 from jevexp.errors import InputError
+from jevexp.ledger.base import Ledger
+from jevexp.ledger.state import LedgerError
 from jevexp.run.planning import Launch, Plan
 from jevexp.store.directory import LEDGER, RunDirectory
 from jevexp.store.manifest import (
@@ -27,6 +30,8 @@ from jevexp.store.manifest import (
     Software,
 )
 from jevexp.untrusted.addresses import named_proxy
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +113,17 @@ class Journal:
         if record.ok and record.model:
             self._resolved.add(record.model)
 
-    def charged(self, *, cap_usd: float, by_run_usd: float, by_all_usd: float) -> None:
-        """What the ledger says, in US dollars."""
-        charges = {"charged_by_run_usd": by_run_usd, "charged_usd": by_all_usd}
-        self.ledger = self.ledger.model_copy(update={"cap_usd": cap_usd, **charges})
+    def charged(self, ledger: Ledger) -> None:
+        """The last request is done: note what the ledger says."""
+        charged_here_usd = ledger.charged_here_usd
+        try:
+            charged_usd = ledger.charged_usd
+        except LedgerError as error:
+            # Not worth more than the reason why the run ends; its own charge is known all the same.
+            log.warning("the ledger could not be read at the end: %s", error)
+            charged_usd = charged_here_usd
+        charges = {"charged_by_run_usd": charged_here_usd, "charged_usd": charged_usd}
+        self.ledger = self.ledger.model_copy(update={"cap_usd": ledger.cap_usd, **charges})
 
     def save(self, ending: Ending | None = None) -> Manifest:
         """Write what is known; with `ending` for the last time."""
@@ -179,7 +191,7 @@ PACKAGES = (
 
 
 def describe_software() -> Software:
-    """Collect it; null for what is not installed or not known."""
+    """The versions that a result can depend on; null where not installed or not known."""
     commit = _git("rev-parse", "HEAD")
     changes = _git("status", "--porcelain") if commit else None
     packages: dict[str, str | None] = dict.fromkeys(PACKAGES)

@@ -1,4 +1,4 @@
-"""What a run will be, and everything about it that can be checked without a provider."""
+"""Plans a run, and checks everything about it that needs no provider."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

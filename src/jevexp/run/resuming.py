@@ -1,6 +1,6 @@
 """Going on with an earlier run: read from its directory, checked, its answers taken over."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
@@ -47,7 +47,7 @@ class Earlier:
             InputError: a file is damaged.
         """
         seen: set[str] = set()
-        for record, recovered in self._records():
+        for record, recovered in self.records():
             if record.ok and record.task_id not in seen:
                 seen.add(record.task_id)
                 yield AdoptedAnswer(record, self.directory.raw_file(record.task_id)), recovered
@@ -61,14 +61,6 @@ class Earlier:
                 record = record.model_copy(update={"charged_usd": record.reserved_usd})
             yield AdoptedAnswer(record, self.directory.raw_file(record.task_id), held.raw), True
 
-    def took_over(self, adopted: Iterable[str]) -> bool:
-        """Whether all answers are here that it was to take over.
-
-        Raises:
-            InputError: a file is damaged.
-        """
-        return set(adopted) <= {record.task_id for record, _ in self._records()}
-
     def charged_usd(self) -> float:
         """What this run and those before it were charged in ledgers of their own, in US dollars.
 
@@ -80,7 +72,12 @@ class Earlier:
         before = self.manifest.resumed.charged_usd if self.manifest.resumed else 0.0
         return before + charged_in(self.path / LEDGER)
 
-    def _records(self) -> Iterator[tuple[Record, bool]]:
+    def records(self) -> Iterator[tuple[Record, bool]]:
+        """Every record in it, failed attempts too, and whether it was not in the results yet.
+
+        Raises:
+            InputError: a file is damaged.
+        """
         try:
             for record in self.directory.records():
                 yield record, False
@@ -169,7 +166,10 @@ def read_earlier(path: Path, *, ended: bool = False) -> Earlier:
             if not ended and manifest.status is RunStatus.COMPLETE and (path / CHECKSUMS).exists():
                 raise InputError(f"resume: {path}: is complete; there is nothing left to ask")
             earlier = Earlier(directory, manifest)
-            if resumed is None or earlier.took_over(resumed.adopted):
+            if resumed is None:
+                return earlier
+            recorded = {record.task_id for record, _ in earlier.records()}
+            if recorded.issuperset(resumed.adopted):
                 return earlier
         elif resumed is None:
             raise InputError(f"resume: {path}: was refused and asked nothing; run it again instead")
@@ -187,7 +187,7 @@ def read_earlier(path: Path, *, ended: bool = False) -> Earlier:
 
 
 def adopt(earlier: Earlier, plan: Plan, *, charged_usd: float | None = None) -> Plan:
-    """The plan with the earlier run's answers in it, checked one by one.
+    """Add the earlier run's answers to the plan, each of them checked.
 
     Args:
         earlier: the run that ended early.

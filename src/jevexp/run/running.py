@@ -22,7 +22,6 @@ from jevexp.harness.stops import ExpectedModel
 from jevexp.identity import fingerprint, observe, reconcile
 from jevexp.ledger.base import Ledger
 from jevexp.ledger.location import LedgerFile
-from jevexp.ledger.state import LedgerError
 from jevexp.run.journal import Ending, Journal
 from jevexp.run.planning import Launch, Plan
 from jevexp.settings import Settings
@@ -98,7 +97,7 @@ def run(
 
 
 def _ending(journal: Journal, ask: Callable[[], RunOutcome]) -> Ending:
-    """Ask, and say how that ended; nothing but an ending comes out of here."""
+    """Ask, and describe how that ended; every exception ends here."""
     try:
         outcome = ask()
     except InputError as error:
@@ -152,7 +151,7 @@ def _ask(
             expected = _expected_model(plan, backend.describe(), journal)
         check_concurrency(backend, settings.runner.concurrency)
         ledger = stack.enter_context(_open_ledger(plan, launch, directory))
-        stack.callback(_read_charges, ledger, journal)
+        stack.callback(journal.charged, ledger)
         observer.started(plan)
         stack.callback(observer.finished)
         stack.callback(directory.place_adopted)
@@ -190,18 +189,6 @@ def _open_ledger(plan: Plan, launch: Launch, directory: RunDirectory) -> Ledger:
     if shared and isinstance(location, LedgerFile):
         sync_directory(location.path.parent.resolve())
     return ledger
-
-
-def _read_charges(ledger: Ledger, journal: Journal) -> None:
-    try:
-        charged_usd = ledger.charged_usd
-    except LedgerError as error:
-        # Not worth more than the reason why the run ends; its own charge is known all the same.
-        log.warning("the ledger could not be read at the end: %s", error)
-        charged_usd = ledger.charged_here_usd
-    journal.charged(
-        cap_usd=ledger.cap_usd, by_run_usd=ledger.charged_here_usd, by_all_usd=charged_usd
-    )
 
 
 @dataclass(frozen=True, slots=True)
