@@ -1,12 +1,11 @@
 """Whether a run may replace its baseline: rules that intervals decide, never point values."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from jevexp.analysis.comparison import Comparison, PairResult
-from jevexp.analysis.estimates import Difference
 from jevexp.analysis.intervals import Interval
 from jevexp.analysis.metrics import METRICS, Metric
 from jevexp.analysis.verdicts import FEWEST_FOR_EQUIVALENCE, tasks_for_margin
@@ -86,20 +85,14 @@ def judge(comparison: Comparison, strict: Comparison, limits: Limits) -> GateRes
     (pair,), (strict_pair,) = comparison.pairs, strict.pairs
     # The level of a bound that makes it fail, and of one that lets it pass.
     alphas = Interval(strict.options.alpha, comparison.options.alpha)
-    rulings = [
-        *_conditions(comparison, limits),
-        *(
-            _drop(METRICS[name], limit, pair, strict_pair, alphas)
-            for name, limit in limits.max_drop.items()
-        ),
-    ]
+    rulings = list(_conditions(comparison, limits))
+    for name, limit in limits.max_drop.items():
+        rulings.append(_drop(METRICS[name], limit, pair, strict_pair, alphas))
     if limits.max_latency_ratio is not None:
         rulings.append(_latency(pair, strict_pair, limits, alphas))
     outcomes = {ruling.outcome for ruling in rulings}
-    for outcome in (Outcome.FAIL, Outcome.INCONCLUSIVE):
-        if outcome in outcomes:
-            return GateResult(outcome, rulings)
-    return GateResult(Outcome.PASS, rulings)
+    worst_first = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.PASS)
+    return GateResult(next(outcome for outcome in worst_first if outcome in outcomes), rulings)
 
 
 def _conditions(comparison: Comparison, limits: Limits) -> Iterator[Ruling]:
@@ -133,68 +126,16 @@ def _drop(
     rule = f"max-drop {metric.name}={limit:g}"
     difference, strict = pair.difference(metric), strict_pair.difference(metric)
     if not difference or not strict or not difference.equivalence or not strict.equivalence:
-        return Ruling(
-            rule, Outcome.INCONCLUSIVE, f"{metric.name} is not known for both sides", limit=limit
-        )
-    bounds = _Bounds(
-        found=_worsening(metric, difference),
-        low=_worsening_interval(metric, strict.equivalence).low,
-        high=_worsening_interval(metric, difference.equivalence).high,
-    )
-    outcome = bounds.outcome(limit, difference.clusters)
-    needed = None
-    if outcome is Outcome.INCONCLUSIVE:
-        needed = bounds.needed(limit, difference.n, alphas)
-    reason = {
-        Outcome.FAIL: f"worse by {bounds.found:.3f}, at least {bounds.low:.3f}: above the limit",
-        Outcome.PASS: f"worse by {bounds.found:.3f}, at most {bounds.high:.3f}: below the limit",
-        Outcome.INCONCLUSIVE: f"worse by {bounds.found:.3f}, between {bounds.low:.3f} and "
-        f"{bounds.high:.3f}: {_undecided(needed, difference.clusters)}",
-    }[outcome]
-    return Ruling(
-        rule, outcome, reason, limit, bounds.found, bounds.low, bounds.high, difference.n, needed
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Bounds:
-    """How much worse it is, and the one-sided bounds: `low` for a failure, `high` for a pass."""
-
-    found: float
-    low: float
-    high: float
-
-    def outcome(self, limit: float, clusters: int) -> Outcome:
-        if clusters >= FEWEST_FOR_EQUIVALENCE:
-            if self.low > limit:
-                return Outcome.FAIL
-            if self.high < limit:
-                return Outcome.PASS
-        return Outcome.INCONCLUSIVE
-
-    def needed(self, limit: float, n: int, alphas: Interval) -> int | None:
-        """About how many tasks would decide, were the difference the one that was found."""
-        below = self.found < limit
-        half = self.high - self.found if below else self.found - self.low
-        alpha = alphas.high if below else alphas.low
-        return tasks_for_margin(n, self.found - limit, half, alpha=alpha)
-
-
-def _worsening(metric: Metric, difference: Difference) -> float:
-    """How much worse the candidate is."""
-    return 0.0 - difference.delta if metric.higher_is_better else difference.delta
-
-
-def _worsening_interval(metric: Metric, interval: Interval) -> Interval:
-    return Interval(-interval.high, -interval.low) if metric.higher_is_better else interval
-
-
-def _undecided(needed: int | None, clusters: int) -> str:
-    if clusters < FEWEST_FOR_EQUIVALENCE:
-        return f"{clusters} independent tasks are too few to decide anything"
-    if needed is None:
-        return "what was found is the limit, and no number of tasks would decide"
-    return f"about {needed} tasks like these would decide"
+        reason = f"{metric.name} is not known for both sides"
+        return Ruling(rule, Outcome.INCONCLUSIVE, reason, limit=limit)
+    bounds = (difference.delta, strict.equivalence.low, difference.equivalence.high)
+    if metric.higher_is_better:
+        bounds = (0 - difference.delta, -strict.equivalence.high, -difference.equivalence.low)
+    tasks, clusters = difference.n, difference.clusters
+    outcome, needed = _outcome(bounds, limit, tasks, clusters, alphas)
+    texts = [f"{bound:.3f}" for bound in bounds]
+    reason = f"worse by {_reason(outcome, texts, clusters, needed)}"
+    return Ruling(rule, outcome, reason, limit, *bounds, tasks, needed)
 
 
 def _latency(pair: PairResult, strict: PairResult, limits: Limits, alphas: Interval) -> Ruling:
@@ -203,20 +144,47 @@ def _latency(pair: PairResult, strict: PairResult, limits: Limits, alphas: Inter
     latency, strict_latency = pair.latency, strict.latency
     if not latency or not strict_latency or not latency.one_sided or not strict_latency.one_sided:
         return Ruling(rule, Outcome.INCONCLUSIVE, "no ratio of latencies here", limit=limit)
-    ratio, low, high = latency.ratio, strict_latency.one_sided.low, latency.one_sided.high
+    bounds = (latency.ratio, strict_latency.one_sided.low, latency.one_sided.high)
     if latency.warnings and not limits.trust_latency:
         reason = f"the seconds are not comparable: {latency.warnings[0]}"
-        return Ruling(rule, Outcome.INCONCLUSIVE, reason, limit, ratio, low, high, latency.n)
+        return Ruling(rule, Outcome.INCONCLUSIVE, reason, limit, *bounds, latency.n)
     # Ratios are judged where their intervals are symmetric.
-    bounds = _Bounds(*map(math.log, (ratio, low, high)))
-    outcome = bounds.outcome(math.log(limit), pair.clusters)
-    needed = None
-    if outcome is Outcome.INCONCLUSIVE:
-        needed = bounds.needed(math.log(limit), latency.n, alphas)
-    reason = {
-        Outcome.FAIL: f"takes {ratio:.2f} times as long, at least {low:.2f}: above the limit",
-        Outcome.PASS: f"takes {ratio:.2f} times as long, at most {high:.2f}: below the limit",
-        Outcome.INCONCLUSIVE: f"takes {ratio:.2f} times as long, between {low:.2f} and "
-        f"{high:.2f}: {_undecided(needed, pair.clusters)}",
-    }[outcome]
-    return Ruling(rule, outcome, reason, limit, ratio, low, high, latency.n, needed)
+    ratio, low, high = map(math.log, bounds)
+    outcome, needed = _outcome(
+        (ratio, low, high), math.log(limit), latency.n, pair.clusters, alphas
+    )
+    ratio_text, *texts = (f"{bound:.2f}" for bound in bounds)
+    texts = [f"{ratio_text} times as long", *texts]
+    reason = f"takes {_reason(outcome, texts, pair.clusters, needed)}"
+    return Ruling(rule, outcome, reason, limit, *bounds, latency.n, needed)
+
+
+def _outcome(
+    bounds: tuple[float, float, float], limit: float, tasks: int, clusters: int, alphas: Interval
+) -> tuple[Outcome, int | None]:
+    """What the bounds decide; undecided, about how many tasks would, were the difference `found`.
+
+    The bounds are what was found, the one for a failure and the one for a pass.
+    """
+    found, low, high = bounds
+    if clusters >= FEWEST_FOR_EQUIVALENCE and low > limit:
+        return Outcome.FAIL, None
+    if clusters >= FEWEST_FOR_EQUIVALENCE and high < limit:
+        return Outcome.PASS, None
+    half, alpha = (high - found, alphas.high) if found < limit else (found - low, alphas.low)
+    return Outcome.INCONCLUSIVE, tasks_for_margin(tasks, found - limit, half, alpha=alpha)
+
+
+def _reason(outcome: Outcome, texts: Sequence[str], clusters: int, needed: int | None) -> str:
+    found, low, high = texts
+    if outcome is Outcome.FAIL:
+        return f"{found}, at least {low}: above the limit"
+    if outcome is Outcome.PASS:
+        return f"{found}, at most {high}: below the limit"
+    if clusters < FEWEST_FOR_EQUIVALENCE:
+        undecided = f"{clusters} independent tasks are too few to decide anything"
+    elif needed is None:
+        undecided = "what was found is the limit, and no number of tasks would decide"
+    else:
+        undecided = f"about {needed} tasks like these would decide"
+    return f"{found}, between {low} and {high}: {undecided}"

@@ -143,13 +143,10 @@ def paired_difference(gained: float, lost: float, n: float, *, level: float = 0.
     if n <= 0:
         raise ValueError("no pairs")
     total = n + 2
-    difference = gained - lost
-    variance = (gained + lost + 1) - difference**2 / total
+    difference = (gained - lost) / total
+    variance = (gained + lost + 1) - (gained - lost) ** 2 / total
     half = two_sided_z(1 - level) * math.sqrt(variance) / total
-    return Interval(
-        max(-1.0, difference / total - half),
-        min(1.0, difference / total + half),
-    )
+    return Interval(max(-1.0, difference - half), min(1.0, difference + half))
 
 
 @cache
@@ -194,14 +191,11 @@ class Resampling:
     """
 
     def __init__(self, members: "NDArray[intp]", *, draws: int, seed: int) -> None:
-        """Sample clusters.
+        """Sample clusters, with a seed of NumPy's default generator.
 
-        Args:
-            members: shape (tasks,), the cluster of each task, numbered from 0 without gaps.
-            draws: how many samples.
-            seed: of NumPy's default generator.
+        `members`, shape (tasks,), is the cluster of each task, numbered from 0 without gaps.
         """
-        self.members = members
+        self._members = members
         self._count = int(members.max()) + 1 if len(members) else 0
         self._draws = draws
         self._seed = seed
@@ -225,32 +219,23 @@ class Resampling:
         start = 0
         while start < len(parts):
             batch: list[NDArray[float64]] = []
-            width = 0
             # Without kept weights one pass has to do for everything.
-            while start < len(parts) and (not batch or self._kept is None or width < _BATCH):
-                batch.append(self._collapsed(parts[start]))
-                width += batch[-1].shape[1]
+            while start < len(parts) and (
+                self._kept is None or sum(part.shape[1] for part in batch) < _BATCH
+            ):
+                batch.append(parts[start])
                 start += 1
-            columns = np.hstack(batch)
+            # The sums of each cluster, shape (clusters, columns).
+            collapsed = [
+                np.bincount(self._members, weights=column, minlength=self._count)
+                for part in batch
+                for column in part.T
+            ]
+            columns = np.stack(collapsed, axis=1)
             blocks = self._blocks() if self._kept is None else self._kept
             drawn = np.concatenate([weights @ columns for weights in blocks])
-            begin = 0
-            for part in batch:
-                end = begin + part.shape[1]
-                yield drawn[:, begin:end]
-                begin = end
-
-    def _collapsed(self, columns: "NDArray[float64]") -> "NDArray[float64]":
-        """The sums of each cluster, shape (clusters, columns)."""
-        import numpy as np
-
-        return np.stack(
-            [
-                np.bincount(self.members, weights=column, minlength=self._count)
-                for column in columns.T
-            ],
-            axis=1,
-        )
+            ends = np.cumsum([part.shape[1] for part in batch])
+            yield from np.split(drawn, ends[:-1], axis=1)
 
     def _blocks(self) -> "Iterator[NDArray[float64]]":
         """How often each cluster is in each sample, some samples at a time."""

@@ -130,11 +130,15 @@ def check_comparable(runs: Sequence[FinishedRun]) -> None:
         if (place := run.path.resolve()) in seen:
             raise InputError(f"{run.path}: given twice; a run cannot be compared with itself")
         seen.add(place)
-        original = originals.setdefault(_identity(run.manifest), run)
+        # What a run shares with its copies alone, wherever they are and whatever they are called:
+        # many runs are called `0` or `run`, and a fast machine may start two in one millisecond.
+        manifest = run.manifest
+        identity = (manifest.run, manifest.sweep, manifest.started, manifest.config.sha256)
+        original = originals.setdefault(identity, run)
         if original is not run:
             raise InputError(
-                f"{run.path}: a copy of {original.path}: both are the run {run.manifest.run!r} "
-                f"that started at {run.manifest.started}; a run cannot be compared with itself"
+                f"{run.path}: a copy of {original.path}: both are the run {manifest.run!r} "
+                f"that started at {manifest.started}; a run cannot be compared with itself"
             )
     first = runs[0].manifest
     for run in runs[1:]:
@@ -151,14 +155,6 @@ def check_comparable(runs: Sequence[FinishedRun]) -> None:
                 f"{run.path}: other tasks than {runs[0].path}: {other.counts.requested} of them "
                 f"requested, not {first.counts.requested}; compare runs with the same caps.limit"
             )
-
-
-def _identity(manifest: Manifest) -> tuple[str | None, ...]:
-    """What a run shares with its copies alone, wherever they are and whatever they are called.
-
-    Many runs are called `0` or `run`, and a fast machine may start two in one millisecond.
-    """
-    return manifest.run, manifest.sweep, manifest.started, manifest.config.sha256
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ The template never formats a number by itself: it picks a value of the compariso
 is written carries the exact value and its JSON pointer (RFC 6901).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from markupsafe import Markup
@@ -36,7 +36,8 @@ class JsonPointer:
         return JsonPointer(self.raw[key], f"{self.pointer}/{name}")
 
     def __iter__(self) -> Iterator["JsonPointer"]:
-        return (self[key] for key in self._keys())
+        keys = self.raw if isinstance(self.raw, dict) else range(len(self.raw))
+        return (self[key] for key in keys)
 
     def __len__(self) -> int:
         return len(self.raw)
@@ -49,71 +50,38 @@ class JsonPointer:
 
     def items(self) -> Iterator[tuple[str, "JsonPointer"]]:
         """The keys of an object with their parts."""
-        return ((str(key), self[key]) for key in self._keys())
-
-    def _keys(self) -> Iterator[Any]:
-        return iter(self.raw if isinstance(self.raw, dict) else range(len(self.raw)))
+        return ((key, self[key]) for key in self.raw)
 
 
-def decimal(place: JsonPointer, digits: int = 3) -> Markup:
-    """With a fixed number of decimals."""
-    return _data(place, "" if place.raw is None else f"{place.raw:.{digits}f}")
+def _data(
+    place: JsonPointer, form: str, shown: Callable[[Any], Any] = lambda raw: raw, scale: str = ""
+) -> Markup:
+    """The value as `form` writes what is `shown` of it, with its groups and signs for print."""
+    if place.raw is None:
+        return UNKNOWN
+    text = form.format(shown(place.raw)).replace(",", "\u202f").replace("-", "\u2212")
+    scaled = Markup(' data-scale="{}"').format(scale) if scale else ""
+    return _DATA.format(dumps(place.raw), place.pointer, scaled, text)
 
 
-def signed(place: JsonPointer, digits: int = 3) -> Markup:
-    """A difference, with its sign."""
-    return _data(place, "" if place.raw is None else f"{place.raw:+.{digits}f}")
-
-
-def whole(place: JsonPointer) -> Markup:
-    """A count, in groups of three digits."""
-    return _data(place, "" if place.raw is None else f"{place.raw:,}".replace(",", "\u202f"))
-
-
-def probability(place: JsonPointer) -> Markup:
+def _probability(place: JsonPointer) -> Markup:
     """A p value with its relation; below a thousandth only that."""
     if place.raw is not None and place.raw < 0.001:
         return _data(place, "<\u202f0.001")
-    return Markup("=\u202f") + decimal(place)
+    return Markup("=\u202f") + _data(place, "{:.3f}")
 
 
-def seconds(place: JsonPointer) -> Markup:
-    """Seconds, three digits of them."""
-    return _data(place, "" if place.raw is None else f"{three_digits(place.raw)}\u202fs")
-
-
-def ratio(place: JsonPointer) -> Markup:
-    """How many times as much."""
-    return _data(place, "" if place.raw is None else f"{three_digits(place.raw)}\u202f×")
-
-
-def megabytes(place: JsonPointer) -> Markup:
-    """Bytes, in megabytes."""
-    text = "" if place.raw is None else f"{place.raw / 1e6:,.0f}".replace(",", "\u202f")
-    return _data(place, f"{text}\u202fMB" if text else "", scale="1e-6")
-
-
-def dollars(place: JsonPointer) -> Markup:
-    """US dollars."""
-    return _data(place, "" if place.raw is None else f"${place.raw:.4g}")
-
-
-def plain(place: JsonPointer) -> Markup:
-    """A setting, as short as it can be written."""
-    return _data(place, "" if place.raw is None else f"{place.raw:g}")
-
-
-def _data(place: JsonPointer, text: str, *, scale: str | None = None) -> Markup:
-    if not text:
-        return UNKNOWN
-    scaled = Markup(' data-scale="{}"').format(scale) if scale else ""
-    shown = text.replace("-", "\u2212")
-    return _DATA.format(dumps(place.raw), place.pointer, scaled, shown)
-
-
-FILTERS = {
-    filter_.__name__: filter_
-    for filter_ in (
-        decimal, signed, whole, probability, seconds, ratio, megabytes, dollars, plain,
-    )
-}  # fmt: skip
+FILTERS: dict[str, Callable[..., Markup]] = {
+    "decimal": lambda place, digits=3: _data(place, f"{{:.{digits}f}}"),
+    "signed": lambda place: _data(place, "{:+.3f}"),
+    "whole": lambda place: _data(place, "{:,}"),
+    "probability": _probability,
+    "seconds": lambda place: _data(place, "{}\u202fs", three_digits),
+    "ratio": lambda place: _data(place, "{}\u202f×", three_digits),
+    "megabytes": lambda place: _data(
+        place, "{:,.0f}\u202fMB", lambda size: size / 1e6, scale="1e-6"
+    ),
+    "dollars": lambda place: _data(place, "${:.4g}"),
+    # A setting, as short as it can be written.
+    "plain": lambda place: _data(place, "{:g}"),
+}
