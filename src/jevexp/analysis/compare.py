@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 
 from jevexp.analysis.comparison import (
@@ -31,14 +31,7 @@ from jevexp.analysis.estimates import (
 from jevexp.analysis.intervals import Interval, Resampling
 from jevexp.analysis.metrics import ACCURACY, LATENCY, METRICS, values_of_tasks
 from jevexp.analysis.run_statistics import RunSample
-from jevexp.analysis.runs import (
-    Answers,
-    Axis,
-    FinishedRun,
-    answers_of,
-    axis_of,
-    check_comparable,
-)
+from jevexp.analysis.runs import Axis, FinishedRun, answers_of, axis_of, check_comparable
 from jevexp.analysis.verdicts import decide, holm
 
 Probs = dict[str, float] | None
@@ -75,10 +68,11 @@ def describe(run: FinishedRun, options: Options) -> Comparison:
 def _compared(runs: Sequence[FinishedRun], options: Options) -> Comparison:
     axis = axis_of(runs)
     values = values_of_tasks()
-    sides = [Side(index, run, answers_of(run, axis, values)) for index, run in enumerate(runs)]
-    samples = [RunSample(side.run, side.answers, axis) for side in sides]
-    pairs = [Pair(sides[0], candidate, axis) for candidate in sides[1:]]
-    others = list(combinations(sides[1:], 2))
+    samples = [
+        RunSample(index, run, answers_of(run, axis, values), axis) for index, run in enumerate(runs)
+    ]
+    pairs = [Pair(samples[0], candidate, axis) for candidate in samples[1:]]
+    others = list(combinations(samples[1:], 2))
     # All at once: with many tasks one pass over the draws takes most of the time.
     resampling = Resampling(axis.members, draws=options.draws, seed=options.seed)
     columns = [sample.columns for sample in samples] + [pair.columns for pair in pairs]
@@ -140,19 +134,10 @@ def judged(difference: Difference, p_adjusted: float, options: Options) -> Diffe
     return replace(difference, p_adjusted=p_adjusted, verdict=verdict)
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
-    """One run of a pair: its place among the runs, the run, and its answers along the axis."""
-
-    index: int
-    run: FinishedRun
-    answers: Answers
-
-
 class Pair:
     """A candidate and the baseline, task by task, to be summed over the draws and then judged."""
 
-    def __init__(self, baseline: Side, candidate: Side, axis: Axis) -> None:
+    def __init__(self, baseline: RunSample, candidate: RunSample, axis: Axis) -> None:
         import numpy as np
 
         self._baseline, self._candidate, self._axis = baseline, candidate, axis

@@ -54,7 +54,7 @@ def identity_fields(runs: Sequence[FinishedRun]) -> list[list[IdentityField]]:
     """For each run every field that any of them has, in one order, marked where they differ."""
     reports = [run.manifest.identity.fields if run.manifest.identity else {} for run in runs]
     names = sorted(set(chain.from_iterable(reports)))
-    values = {name: [text_of(known(run.manifest, name)) for run in runs] for name in names}
+    values = {name: [text_of(known_field(run.manifest, name)) for run in runs] for name in names}
     return [
         [
             IdentityField(
@@ -71,7 +71,7 @@ def identity_fields(runs: Sequence[FinishedRun]) -> list[list[IdentityField]]:
     ]
 
 
-def known(manifest: Manifest, name: str) -> Any:
+def known_field(manifest: Manifest, name: str) -> Any:
     """What the strongest source says about an identity field, else the claim; None for neither."""
     return manifest.identity.known(name) if manifest.identity else None
 

@@ -113,11 +113,18 @@ def side_by_side(
     return np.hstack(list(parts.values())), places
 
 
+def known(values: "NDArray[float64]") -> "NDArray[bool_]":
+    """Which of the values are numbers: same shape."""
+    import numpy as np
+
+    return ~np.isnan(values)
+
+
 def mean_columns(values: "NDArray[float64]") -> "NDArray[float64]":
     """The columns whose sums' ratio is the mean of the values that are not NaN: shape (n, 2)."""
     import numpy as np
 
-    present = ~np.isnan(values)
+    present = known(values)
     return np.stack([np.where(present, values, 0.0), present.astype(float)], axis=1)
 
 
@@ -137,9 +144,7 @@ def mean_difference(name: str, values: "NDArray[float64]", sums: Sums) -> Differ
         values: shape (tasks,), candidate minus baseline, NaN where a side has none.
         sums: of `mean_columns(values)`.
     """
-    import numpy as np
-
-    options, present = sums.options, ~np.isnan(values)
+    options, present = sums.options, known(values)
     if not present.any():
         return None
     mean = clustered_mean(values[present], sums.members[present])
@@ -165,9 +170,7 @@ def share_difference(name: str, values: "NDArray[float64]", sums: Sums) -> Diffe
     For equivalence the bootstrap's interval is widened to that of Agresti and Min over clusters,
     since a bootstrap of tasks that never flip has no width.
     """
-    import numpy as np
-
-    options, present = sums.options, ~np.isnan(values)
+    options, present = sums.options, known(values)
     difference = mean_difference(name, values, sums)
     if difference is None or difference.p is None:
         return difference
@@ -218,7 +221,7 @@ def gap_columns(*sides: Answers) -> "NDArray[float64]":
     """
     import numpy as np
 
-    used = np.logical_and.reduce([~np.isnan(answers.confidence) for answers in sides])
+    used = np.logical_and.reduce([known(answers.confidence) for answers in sides])
     (rows,) = np.nonzero(used)
     columns = np.zeros((len(used), ECE_BINS * len(sides) + 1))
     columns[:, -1] = used

@@ -15,6 +15,7 @@ from jevexp.analysis.estimates import (
     Sums,
     calibration_error,
     gap_columns,
+    known,
     mean_columns,
     mean_difference,
     ratio,
@@ -87,10 +88,8 @@ class Metric(Quantity):
 
     def estimate(self, answers: Answers, sums: Sums) -> Estimate | None:
         """The metric of one run with its interval; None where no task has a value."""
-        import numpy as np
-
         values = self.values(answers)
-        present = ~np.isnan(values)
+        present = known(values)
         if not present.any():
             return None
         clusters = sums.clusters(present)
@@ -114,17 +113,9 @@ class ShareRight(Metric):
         """1 for a right answer, 0 for a wrong one."""
         return answers.correct
 
-    def run_columns(self, answers: Answers) -> "NDArray[float64]":
-        """None: the interval is Wilson's."""
-        import numpy as np
-
-        return np.empty((len(answers.correct), 0))
-
     def estimate(self, answers: Answers, sums: Sums) -> Estimate | None:
         """See `share_right`."""
-        import numpy as np
-
-        return share_right(answers, ~np.isnan(answers.correct), sums)
+        return share_right(answers, known(answers.correct), sums)
 
     def difference(self, baseline: Answers, candidate: Answers, sums: Sums) -> Difference | None:
         """See `share_difference`."""

@@ -10,8 +10,8 @@ from jevexp.analysis.comparison import (
     Paraphrases,
     RunStatistics,
 )
-from jevexp.analysis.conditions import known, text_of
-from jevexp.analysis.estimates import Estimate, Sums, bin_of, share_right, side_by_side
+from jevexp.analysis.conditions import known_field, text_of
+from jevexp.analysis.estimates import Estimate, Sums, bin_of, known, share_right, side_by_side
 from jevexp.analysis.intervals import clustered_wilson, median_interval, wilson
 from jevexp.analysis.metrics import METRICS, Metric
 from jevexp.analysis.runs import Answers, Axis, FinishedRun
@@ -19,13 +19,14 @@ from jevexp.harness.summary import ECE_BINS
 
 
 class RunSample:
-    """What one run answered, to be summed over the draws and then described."""
+    """What one run answered, to be summed over the draws and then described.
 
-    def __init__(self, run: FinishedRun, answers: Answers, axis: Axis) -> None:
-        import numpy as np
+    `index` is its place among the runs of the comparison.
+    """
 
-        self._run, self._answers, self._axis = run, answers, axis
-        self._judged = ~np.isnan(answers.correct)
+    def __init__(self, index: int, run: FinishedRun, answers: Answers, axis: Axis) -> None:
+        self.index, self.run, self.answers, self._axis = index, run, answers, axis
+        self._judged = known(answers.correct)
         # What has to be summed over the draws: shape (tasks, columns).
         self.columns, self._places = side_by_side(
             {name: metric.run_columns(answers) for name, metric in METRICS.items()}
@@ -47,13 +48,13 @@ class RunSample:
             settings: its overrides that differ among the runs.
             identity_fields: who answered, marked against the other runs.
         """
-        run, answers, manifest = self._run, self._answers, self._run.manifest
+        run, answers, manifest = self.run, self.answers, self.run.manifest
         records = run.records.values()
         costs = [record.cost_usd for record in records if record.cost_usd is not None]
         cost = math.fsum(costs) if costs and len(costs) == len(records) else None
         requested = manifest.counts.requested
         scored, correct = int(self._judged.sum()), int((answers.correct == 1).sum())
-        size = known(manifest, "weights.bytes") or known(manifest, "tensor_bytes")
+        size = known_field(manifest, "weights.bytes") or known_field(manifest, "tensor_bytes")
         return RunStatistics(
             path=str(run.path),
             run=manifest.run,
@@ -62,7 +63,7 @@ class RunSample:
             alias=manifest.model.requested,
             backend=manifest.backend.name,
             quantization=manifest.model.declared.quantization.label,
-            ftype=text_of(known(manifest, "quantization.ftype")),
+            ftype=text_of(known_field(manifest, "quantization.ftype")),
             weights_bytes=size if type(size) is int and size > 0 else None,
             status=manifest.status.value,
             started=manifest.started,
@@ -92,22 +93,20 @@ class RunSample:
         )
 
     def _estimate(self, metric: Metric, sums: Sums) -> Estimate | None:
-        estimate = metric.estimate(self._answers, sums.of(self._places[metric.name]))
-        if estimate is None and metric.of_task and self._run.summary:
+        estimate = metric.estimate(self.answers, sums.of(self._places[metric.name]))
+        if estimate is None and metric.of_task and self.run.summary:
             # What the run's own summary says, where the tasks are not here to resample it.
-            value = metric.of_summary(self._run.summary)
-            n = self._run.summary.calibration_n
+            value = metric.of_summary(self.run.summary)
+            n = self.run.summary.calibration_n
             return None if value is None else Estimate(value, None, n, n)
         return estimate
 
     def _bins(self, sums: Sums) -> list[Bin]:
-        import numpy as np
-
-        calibrated = ~np.isnan(self._answers.confidence)
+        calibrated = known(self.answers.confidence)
         if not calibrated.any():
             return []
-        confidence = self._answers.confidence[calibrated]
-        correct = self._answers.correct[calibrated]
+        confidence = self.answers.confidence[calibrated]
+        correct = self.answers.correct[calibrated]
         members = self._axis.members[calibrated]
         places = bin_of(confidence)
         bins = []
@@ -124,22 +123,22 @@ class RunSample:
     def _families(self, sums: Sums) -> list[Family]:
         import numpy as np
 
-        records = self._run.records
+        records = self.run.records
         names = np.asarray(
             [records[name].family if name in records else "" for name in self._axis.ids]
         )
         families = []
         for name in sorted({record.family for record in records.values()}):
             used = self._judged & (names == name)
-            correct = int((self._answers.correct[used] == 1).sum())
-            families.append(Family(name, correct, share_right(self._answers, used, sums)))
+            correct = int((self.answers.correct[used] == 1).sum())
+            families.append(Family(name, correct, share_right(self.answers, used, sums)))
         return families
 
     def _latency(self, sums: Sums) -> LatencySummary | None:
         import numpy as np
 
-        attempted = self._answers.attempted
-        ranked = np.sort(self._answers.latency[attempted])
+        attempted = self.answers.attempted
+        ranked = np.sort(self.answers.latency[attempted])
         if not len(ranked):
             return None
         quantiles = np.quantile(ranked, np.linspace(0, 1, 101)).tolist()
@@ -148,7 +147,7 @@ class RunSample:
         return LatencySummary(len(ranked), median, quantiles[95], float(ranked.mean()), quantiles)
 
     def _paraphrases(self, level: float) -> Paraphrases | None:
-        pairs = self._run.summary.paraphrase_consistency if self._run.summary else None
+        pairs = self.run.summary.paraphrase_consistency if self.run.summary else None
         if not pairs or not pairs.pairs:
             return None
         both, agree = pairs.both_valid, pairs.agree

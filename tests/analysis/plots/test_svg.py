@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from jevexp.analysis.plots import plots
-from jevexp.analysis.plots.drawing import LEVELS, ROLES, fill, ink_on, inline_svg
+from jevexp.analysis.plots.drawing import FILLS, ROLES, ink_on, inline_svg
 from tests.analysis.made import Compared
 
 COLOR = re.compile(r"#[0-9a-f]{6}")
@@ -50,7 +50,7 @@ def test_ids_are_unique_on_the_page_and_lead_somewhere(
 
 def test_colours_follow_the_page(drawings: list[ElementTree.Element]) -> None:
     values = {value for element in every(drawings) for value in element.attrib.values()}
-    fixed = {ink_on(level) for level in range(LEVELS)} | {fill(level) for level in range(LEVELS)}
+    fixed = {ink_on(level) for level in range(len(FILLS))} | set(FILLS)
     assert {value for value in values if COLOR.fullmatch(value)} <= fixed
     assert {"var(--ink)", "var(--baseline)", "var(--candidate)", "var(--better)"} <= values
 
@@ -67,8 +67,8 @@ def test_every_role_has_a_colour_in_both_schemes() -> None:
     for color, role in ROLES.items():
         assert f"--{role}: {color};" in light
         assert f"--{role}: #" in dark
-    for level in range(LEVELS):
-        assert f"--heat-{level}: {fill(level)};" in light
+    for level, color in enumerate(FILLS):
+        assert f"--heat-{level}: {color};" in light
 
 
 def luminance(color: str) -> float:
@@ -90,5 +90,5 @@ def test_text_can_be_read_in_both_schemes() -> None:
         for role in ("ink", "muted", "baseline", "candidate", "better", "worse", "equivalent",
                      "inconclusive"):  # fmt: skip
             assert contrast(colors[role], colors["paper"]) >= 4.5, role
-    for level in range(LEVELS):
-        assert contrast(fill(level), ink_on(level)) >= 4.5, level
+    for level, color in enumerate(FILLS):
+        assert contrast(color, ink_on(level)) >= 4.5, level

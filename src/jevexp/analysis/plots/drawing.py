@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 from xml.etree import ElementTree
 
+from markupsafe import Markup
+
 from jevexp.analysis.comparison import RunStatistics
 from jevexp.analysis.tables import Cell
 from jevexp.untrusted.console import shortened, visible
@@ -50,9 +52,8 @@ ROLES = {
 # Heat maps are light for little and dark for much, the same in both colour schemes. One hue from
 # light to dark, so that people who see no difference between hues read it alike, also in print
 # without colour.
-LEVELS = 10
 ABSENT = "#8a929c"
-_FILLS = (
+FILLS = (
     "#eef3f9", "#dbe7f3", "#c3d8ec", "#a5c6e3", "#82b1d8",
     "#5d9acb", "#3478b2", "#24649f", "#164f87", "#0a3769",
 )  # fmt: skip
@@ -131,17 +132,12 @@ def styled() -> Iterator[None]:
 
 
 def level(share: float) -> int:
-    """Which of the ten levels a share from 0 to 1 is at."""
-    return min(int(share * LEVELS), LEVELS - 1)
-
-
-def fill(at: int) -> str:
-    """The colour of a level."""
-    return _FILLS[at]
+    """Which of the fills a share from 0 to 1 has."""
+    return min(int(share * len(FILLS)), len(FILLS) - 1)
 
 
 def ink_on(at: int) -> str:
-    """What can be read on the colour of a level."""
+    """What can be read on a fill."""
     return "#fefefe" if at >= _DARK_FROM else "#101214"
 
 
@@ -292,7 +288,7 @@ def _add(figure: "Figure", panel: Panel, *, left: float = 0, top: float = 0) -> 
     panel.draw(axes)
 
 
-def inline_svg(panel: Panel, prefix: str) -> str:
+def inline_svg(panel: Panel, prefix: str) -> Markup:
     """A panel without its title as an SVG element for an HTML page; its ids begin with `prefix`.
 
     Its style attributes become attributes of their own, since the page's content security policy
@@ -305,9 +301,11 @@ def inline_svg(panel: Panel, prefix: str) -> str:
         metadata = {"Date": None, "Creator": None}
         figure.savefig(file, format="svg", transparent=True, metadata=metadata)
     root = ElementTree.fromstring(file.getvalue())  # noqa: S314  Matplotlib wrote it just now
+    for element in root.iter():
+        element.tag = element.tag.rpartition("}")[2]
     for parent in list(root.iter()):
         for child in list(parent):
-            if _name(child) in ("metadata", "style"):
+            if child.tag in ("metadata", "style"):
                 parent.remove(child)
     for element in root.iter():
         _rewrite(element, prefix)
@@ -315,15 +313,11 @@ def inline_svg(panel: Panel, prefix: str) -> str:
     root.attrib.pop("version")
     label = visible(panel.alt)
     root.attrib |= {"width": width, "height": height, "role": "img", "aria-label": label}
-    return ElementTree.tostring(root, encoding="unicode")
-
-
-def _name(element: ElementTree.Element) -> str:
-    return element.tag.rpartition("}")[2]
+    # The serializer escapes every text.
+    return Markup(ElementTree.tostring(root, encoding="unicode"))  # noqa: S704
 
 
 def _rewrite(element: ElementTree.Element, prefix: str) -> None:
-    element.tag = _name(element)
     attributes = element.attrib
     if (target := attributes.pop(_HREF, None)) is not None:
         attributes["href"] = f"#{prefix}{target.removeprefix('#')}"

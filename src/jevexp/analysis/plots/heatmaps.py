@@ -9,6 +9,7 @@ from jevexp.analysis.metrics import ACCURACY
 from jevexp.analysis.plots.drawing import (
     ABSENT,
     BAND,
+    FILLS,
     INK,
     LETTER,
     MUTED,
@@ -17,7 +18,6 @@ from jevexp.analysis.plots.drawing import (
     Margins,
     Panel,
     Plot,
-    fill,
     ink_on,
     level,
     signed,
@@ -87,7 +87,7 @@ def _draw_families(axes: "Axes", *, runs: Sequence[RunStatistics], names: Sequen
                 heat = level(accuracy.value)
                 text = f"{accuracy.value:.2f}"
                 _fill_cell(
-                    axes, (column, row), fill(heat), gap=(0.02, 0.04), text=text, ink=ink_on(heat)
+                    axes, (column, row), FILLS[heat], gap=(0.02, 0.04), text=text, ink=ink_on(heat)
                 )
             else:
                 _fill_cell(axes, (column, row), ABSENT, gap=(0.02, 0.04))

@@ -20,7 +20,7 @@ from jevexp.analysis.comparison import Comparison
 from jevexp.analysis.conditions import fields_of
 from jevexp.analysis.metrics import ACCURACY, METRICS
 from jevexp.analysis.plots import NAMES, plots
-from jevexp.analysis.plots.drawing import WIDTH, Panel, Plot, inline_svg, level, pictures
+from jevexp.analysis.plots.drawing import WIDTH, Plot, inline_svg, level, pictures
 from jevexp.analysis.plots.heatmaps import MOST_NUMBERS, family_names
 from jevexp.analysis.report.numbers import FILTERS, JsonPointer
 from jevexp.analysis.runs import FinishedRun
@@ -84,10 +84,7 @@ def write_report(comparison: Comparison, runs: Sequence[FinishedRun], paths: Rep
     document = render(comparison, runs, drawings, data=paths.plots.name)
     try:
         make_folders(paths.page.parent)
-        with (
-            Folder.open(paths.page.parent) as folder,
-            folder.below(paths.plots.name) as data,
-        ):
+        with Folder.open(paths.page.parent) as folder, folder.below(paths.plots.name) as data:
             old = [(folder if path == paths.page else data, path.name) for path in paths.files()]
             # Nothing is removed before everything may be.
             for there, name in [(there, name) for there, name in old if there.check(name)]:
@@ -114,11 +111,7 @@ def write_plot(plot: Plot, folder: Folder) -> None:
 
 
 def render(
-    comparison: Comparison,
-    runs: Sequence[FinishedRun],
-    plots: Mapping[str, Plot],
-    *,
-    data: str,
+    comparison: Comparison, runs: Sequence[FinishedRun], plots: Mapping[str, Plot], *, data: str
 ) -> str:
     """One HTML document that needs nothing else.
 
@@ -181,17 +174,16 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class AnswerView:
-    """A flip or a mistake; `task` is None where the tasks are not here, `state` what it shows."""
+    """A flip or a mistake; `task` is None where the tasks are not here.
+
+    Of its state the first letters are shown; `left_out` counts the other ones.
+    """
 
     place: JsonPointer
     task: Task | None
     state: str
+    left_out: int
     options: Sequence[Option]
-
-    @property
-    def left_out(self) -> int:
-        """How many characters of a long state are not shown."""
-        return max(0, len(as_text(self.task.state)) - _MOST_LETTERS) if self.task else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,8 +229,9 @@ def _answer(
         )
         for label in labels
     ]
-    state = shortened(as_text(task.state), _MOST_LETTERS) if task else ""
-    return AnswerView(place, task, state, options)
+    state = as_text(task.state) if task else ""
+    left_out = max(0, len(state) - _MOST_LETTERS)
+    return AnswerView(place, task, shortened(state, _MOST_LETTERS), left_out, options)
 
 
 def _command(comparison: Comparison) -> str:
@@ -249,11 +242,6 @@ def _command(comparison: Comparison) -> str:
     words += [f"--alpha={options.alpha:g}", f"--margin={options.margin:g}"]
     words += [f"--draws={options.draws}", f"--seed={options.seed}"]
     return shlex.join([*words, "--html"] if comparison.pairs else words)
-
-
-def _drawn(panel: Panel, prefix: str) -> Markup:
-    # Built by a serializer of XML, which escapes every text.
-    return Markup(inline_svg(panel, prefix))  # noqa: S704
 
 
 @cache
@@ -274,7 +262,7 @@ def make_environment() -> "Environment":
         keep_trailing_newline=True,
     )
     environment.filters |= FILTERS
-    environment.filters |= {"lines": shown_lines, "drawn": _drawn}
+    environment.filters |= {"lines": shown_lines, "drawn": inline_svg}
     return environment
 
 
