@@ -76,10 +76,10 @@ def _compared(runs: Sequence[FinishedRun], options: Options) -> Comparison:
     # All at once: with many tasks one pass over the draws takes most of the time.
     resampling = Resampling(axis.members, draws=options.draws, seed=options.seed)
     columns = [sample.columns for sample in samples] + [pair.columns for pair in pairs]
-    columns += [ACCURACY.pair_columns(first.answers, second.answers) for first, second in others]
+    columns += [ACCURACY.sampled(first.answers, second.answers) for first, second in others]
     drawn = (Sums(sums, axis.members, options) for sums in resampling.sums(columns))
     statistics = [
-        sample.statistics(next(drawn), label=label, settings=settings, identity_fields=fields)
+        sample.statistics(next(drawn), label, settings, fields)
         for sample, label, settings, fields in zip(
             samples, labels(runs), differing_settings(runs), identity_fields(runs), strict=True
         )
@@ -145,19 +145,14 @@ class Pair:
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.log(second.timed) - np.log(first.timed)
         self._latency = np.where(np.isfinite(logs), logs, np.nan)
-        parts = {name: metric.pair_columns(first, second) for name, metric in METRICS.items()}
+        parts = {name: metric.sampled(first, second) for name, metric in METRICS.items()}
         # What has to be summed over the draws: shape (tasks, columns).
         self.columns, self._places = side_by_side(
             parts | {LATENCY.name: mean_columns(self._latency)}
         )
 
     def result(self, sums: Sums, runs: Sequence[FinishedRun]) -> PairResult:
-        """The result; its p values are not adjusted yet.
-
-        Args:
-            sums: of the pair's columns.
-            runs: all runs of the comparison.
-        """
+        """The result, without adjusted p values; `sums` are of its columns, `runs` are all."""
         first, second = self._baseline.answers, self._candidate.answers
         both = first.attempted & second.attempted
         differences = [

@@ -159,10 +159,7 @@ def remarks(baseline: FinishedRun, candidate: FinishedRun) -> list[str]:
 def latency_warnings(runs: Sequence[FinishedRun], first: int, second: int) -> list[str]:
     """Why the seconds of two of the runs may not be comparable: a line each.
 
-    Args:
-        runs: all runs of the comparison, since a third one may have been in the way.
-        first: index of the baseline.
-        second: index of the candidate.
+    `first` and `second` are their indices; a third run may have been in the way.
     """
     baseline, candidate = runs[first], runs[second]
     lines = list(_differing(_OF_SECONDS, baseline, candidate))

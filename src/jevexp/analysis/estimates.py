@@ -1,7 +1,7 @@
 """Estimates of one run and differences of two, from answers and the bootstrap's sums."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
@@ -139,10 +139,8 @@ def ratio(drawn: "NDArray[float64]") -> "NDArray[float64]":
 def mean_difference(name: str, values: "NDArray[float64]", sums: Sums) -> Difference | None:
     """A mean of differences, tested by its cluster-robust t; None for no task.
 
-    Args:
-        name: of the metric.
-        values: shape (tasks,), candidate minus baseline, NaN where a side has none.
-        sums: of `mean_columns(values)`.
+    `values`, shape (tasks,), are candidate minus baseline, NaN where a side has none; `sums` are
+    those of `mean_columns(values)`.
     """
     options, present = sums.options, known(values)
     if not present.any():
@@ -216,8 +214,7 @@ def bin_of(confidence: "NDArray[float64]") -> "NDArray[intp]":
 def gap_columns(*sides: Answers) -> "NDArray[float64]":
     """Confidence minus correctness of each task that all sides have, in the column of its bin.
 
-    Returns:
-        Shape (tasks, 10 sides + 1); the last column is 1 for such a task.
+    Shape (tasks, 10 sides + 1); the last column is 1 for such a task.
     """
     import numpy as np
 
@@ -232,21 +229,13 @@ def gap_columns(*sides: Answers) -> "NDArray[float64]":
     return columns
 
 
-def calibration_error(
-    sides: Sequence[Answers], sums: Sums
-) -> tuple[float, Interval | None, int, int] | None:
-    """Expected calibration error of one side, or of the second minus that of the first.
+def calibration_error(*sides: Answers, sums: Sums) -> Estimate | None:
+    """Expected calibration error of one side, or that of the second of two minus the first's.
 
     The mean over the tasks that all sides have of |sum of (confidence - correct) in a bin|, as the
     harness's summary defines it: Guo et al. (2017), "On Calibration of Modern Neural Networks",
-    equation 3.
-
-    Args:
-        sides: one or two.
-        sums: of `gap_columns(*sides)`.
-
-    Returns:
-        The error, its interval, tasks and clusters; None for no task.
+    equation 3. None for no task. `sums` are those of
+    `gap_columns(*sides)`.
     """
     import numpy as np
 
@@ -261,4 +250,4 @@ def calibration_error(
     values = errors[0] if len(sides) == 1 else errors[1] - errors[0]
     clusters = sums.clusters(used)
     interval = percentile_interval(values[1:], clusters=clusters, level=sums.level)
-    return float(values[0]), interval, int(used.sum()), clusters
+    return Estimate(float(values[0]), interval, int(used.sum()), clusters)

@@ -75,12 +75,7 @@ def judge(comparison: Comparison, strict: Comparison, limits: Limits) -> GateRes
     limit passes with a chance of at most alpha, however many limits there are, because it has to
     get past every one (an intersection-union test: Berger (1982), Technometrics 24(4)). It fails
     when any rule does, and there more rules do mean more chances of a false alarm: failures are
-    tested at alpha over the number of rules (Bonferroni).
-
-    Args:
-        comparison: baseline and candidate, at alpha.
-        strict: the same at alpha over the number of rules.
-        limits: what is allowed.
+    tested at alpha over the number of rules (Bonferroni), as they are in `strict`.
     """
     (pair,), (strict_pair,) = comparison.pairs, strict.pairs
     # The level of a bound that makes it fail, and of one that lets it pass.

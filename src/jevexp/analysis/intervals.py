@@ -114,12 +114,8 @@ def clustered_wilson(
     Wilson's, with the sample size that as many independent tasks would amount to: n over the
     design effect, as Korn and Graubard (1998), Survey Methodology 24(2), do for an exact interval.
     A design effect below 1 is taken as 1. Where all values are equal it cannot be estimated; then
-    every cluster counts as one observation. With clusters of one task it is `wilson`.
-
-    Args:
-        values: shape (tasks,), 1 for a success and 0 for none.
-        clusters: shape (tasks,), the cluster of each.
-        level: of the interval.
+    every cluster counts as one observation. With clusters of one task it is `wilson`. `values`, 1
+    for a success and 0 for none, and `clusters` have shape (tasks,).
 
     Raises:
         ValueError: there is no value.
@@ -160,11 +156,8 @@ def median_interval(ranked: "NDArray[float64]", *, level: float = 0.95) -> Inter
 
     Conover (1999), "Practical Nonparametric Statistics", section 3.2: how many of the values lie
     below the true median is binomial with probability one half. The level is at least the stated
-    one. None where even the whole range of so few values does not reach it.
-
-    Args:
-        ranked: shape (n,), in ascending order.
-        level: of the interval.
+    one. None where even the whole range of so few values does not reach it. `ranked` has shape (n,)
+    and ascends.
     """
     from scipy.special import bdtr, bdtrik
 
@@ -204,15 +197,9 @@ class Resampling:
             self._kept = list(self._blocks())
 
     def sums(self, parts: "Sequence[NDArray[float64]]") -> "Iterator[NDArray[float64]]":
-        """Column sums of each part over every draw.
+        """Column sums over every draw: (tasks, columns) to (draws, columns) for each part.
 
         All parts are given at once, since with many clusters the draws are too large to be kept.
-
-        Args:
-            parts: each of shape (tasks, columns).
-
-        Returns:
-            For each part shape (draws, columns).
         """
         import numpy as np
 

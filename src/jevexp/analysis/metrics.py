@@ -82,9 +82,10 @@ class Metric(Quantity):
         """The value of each task, NaN for one that has none: shape (tasks,)."""
         return answers.values[self.name]
 
-    def run_columns(self, answers: Answers) -> "NDArray[float64]":
-        """What has to be summed for one run: shape (tasks, columns), possibly no column."""
-        return mean_columns(self.values(answers))
+    def sampled(self, *sides: Answers) -> "NDArray[float64]":
+        """What has to be summed for one run, or for two: shape (tasks, columns)."""
+        first, *others = map(self.values, sides)
+        return mean_columns(others[0] - first if others else first)
 
     def estimate(self, answers: Answers, sums: Sums) -> Estimate | None:
         """The metric of one run with its interval; None where no task has a value."""
@@ -95,10 +96,6 @@ class Metric(Quantity):
         clusters = sums.clusters(present)
         interval = percentile_interval(ratio(sums.drawn), clusters=clusters, level=sums.level)
         return Estimate(float(values[present].mean()), interval, int(present.sum()), clusters)
-
-    def pair_columns(self, baseline: Answers, candidate: Answers) -> "NDArray[float64]":
-        """What has to be summed for two runs: shape (tasks, columns)."""
-        return mean_columns(self.values(candidate) - self.values(baseline))
 
     def difference(self, baseline: Answers, candidate: Answers, sums: Sums) -> Difference | None:
         """The candidate's minus the baseline's; None where no task has a value on both sides."""
@@ -130,25 +127,19 @@ class CalibrationError(Metric):
     small sample, also in a resampled one.
     """
 
-    def run_columns(self, answers: Answers) -> "NDArray[float64]":
-        """The gaps in the column of each bin, and the count: shape (tasks, 11)."""
-        return gap_columns(answers)
+    def sampled(self, *sides: Answers) -> "NDArray[float64]":
+        """The gaps of each side in the columns of its bins, and the count."""
+        return gap_columns(*sides)
 
     def estimate(self, answers: Answers, sums: Sums) -> Estimate | None:
         """The error with its bootstrap interval."""
-        numbers = calibration_error((answers,), sums)
-        return numbers and Estimate(*numbers)
-
-    def pair_columns(self, baseline: Answers, candidate: Answers) -> "NDArray[float64]":
-        """The gaps of both sides, and the count: shape (tasks, 21)."""
-        return gap_columns(baseline, candidate)
+        return calibration_error(answers, sums=sums)
 
     def difference(self, baseline: Answers, candidate: Answers, sums: Sums) -> Difference | None:
         """The difference with a bootstrap interval and no test."""
-        if (numbers := calibration_error((baseline, candidate), sums)) is None:
+        if (error := calibration_error(baseline, candidate, sums=sums)) is None:
             return None
-        delta, interval, n, clusters = numbers
-        return Difference(self.name, delta, n, clusters, interval)
+        return Difference(self.name, error.value, error.n, error.clusters, error.interval)
 
 
 # What runs are ranked by, and what every two runs are compared in.

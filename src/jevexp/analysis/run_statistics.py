@@ -29,24 +29,15 @@ class RunSample:
         self._judged = known(answers.correct)
         # What has to be summed over the draws: shape (tasks, columns).
         self.columns, self._places = side_by_side(
-            {name: metric.run_columns(answers) for name, metric in METRICS.items()}
+            {name: metric.sampled(answers) for name, metric in METRICS.items()}
         )
 
     def statistics(
-        self,
-        sums: Sums,
-        *,
-        label: str,
-        settings: dict[str, str],
-        identity_fields: list[IdentityField],
+        self, sums: Sums, label: str, settings: dict[str, str], identity: list[IdentityField]
     ) -> RunStatistics:
-        """Everything that is known about the run.
+        """Everything that is known about the run; `sums` are of its columns.
 
-        Args:
-            sums: of the run's columns.
-            label: its name among the runs.
-            settings: its overrides that differ among the runs.
-            identity_fields: who answered, marked against the other runs.
+        `label`, `settings` and `identity` are what tells it from the other runs.
         """
         run, answers, manifest = self.run, self.answers, self.run.manifest
         records = run.records.values()
@@ -89,7 +80,7 @@ class RunSample:
             cost_basis=manifest.cost_basis,
             fingerprint=manifest.fingerprint.value if manifest.fingerprint else None,
             identity=manifest.identity.status.value if manifest.identity else None,
-            identity_fields=identity_fields,
+            identity_fields=identity,
         )
 
     def _estimate(self, metric: Metric, sums: Sums) -> Estimate | None:
@@ -151,7 +142,7 @@ class RunSample:
         if not pairs or not pairs.pairs:
             return None
         both, agree = pairs.both_valid, pairs.agree
-        agreement = (
-            Estimate(agree / both, wilson(agree, both, level=level), both, both) if both else None
-        )
+        agreement = None
+        if both:
+            agreement = Estimate(agree / both, wilson(agree, both, level=level), both, both)
         return Paraphrases(pairs.pairs, both, agree, agreement)

@@ -38,14 +38,9 @@ def decide(
     Schuirmann (1987), Journal of Pharmacokinetics and Biopharmaceutics 15(6): two one-sided tests
     at `alpha` reject exactly where the interval at 1 - 2 alpha lies within the margin.
 
-    Args:
-        p: adjusted for the number of comparisons.
-        interval: of candidate minus baseline, at 1 - alpha.
-        equivalence: the same at 1 - 2 alpha.
-        clusters: how many independent ones stand behind them.
-        alpha: the level of each test.
-        margin: what is no difference, in the unit of the interval.
-        higher_is_better: whether a larger value is the better one.
+    `p` is adjusted for the number of comparisons. `interval` is of candidate minus baseline at
+    1 - alpha, `equivalence` at 1 - 2 alpha; `clusters` stand behind them. `margin` is what is no
+    difference, in their unit.
     """
     if interval and p <= alpha and interval.excludes(0):
         return Verdict.BETTER if (interval.low > 0) is higher_is_better else Verdict.WORSE
@@ -173,13 +168,8 @@ def tasks_for_margin(
 
     Chow, Shao and Wang (2008), "Sample Size Calculations in Clinical Research", on
     non-inferiority: n ((z_alpha + z_power) error / distance)^2; the error is taken from the bound.
-    None where more than a thousand million would be needed.
-
-    Args:
-        n: tasks that the bound comes from.
-        distance: between what was found and the limit.
-        half_width: between what was found and the bound at 1 - alpha.
-        alpha: the level of the one-sided test.
+    None where more than a thousand million would be needed. The bound comes from `n` tasks;
+    `distance` is from what was found to the limit, `half_width` to the bound at 1 - alpha.
     """
     z_alpha = two_sided_z(2 * alpha)
     reached = (z_alpha + _POWER_Z) * half_width / z_alpha

@@ -242,15 +242,9 @@ def _draw(
     band: float | None = None,
     origin: float | None = None,
 ) -> None:
-    """Draw lines.
+    """Draw at least one line on a horizontal axis; without `limits` it is logarithmic.
 
-    Args:
-        axes: what is drawn on.
-        lines: at least one.
-        label: what the horizontal axis shows.
-        limits: from where to where it goes; None for a logarithmic one that shows everything.
-        band: half the width of the shaded area around zero.
-        origin: where a line says that there is no difference.
+    `band` is half the width of the shaded area around zero; at `origin` there is no difference.
     """
     from matplotlib.ticker import MaxNLocator
 

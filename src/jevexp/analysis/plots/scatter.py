@@ -51,15 +51,10 @@ _LINE = 14.0
 _LETTERS = (26, 14, 8, 3)
 # Where a name is tried first: how it is aligned, then pixels across and up from its point.
 _BESIDE: "Sequence[Place]" = (
-    ("left", 9, 0),
-    ("left", 6, 15),
-    ("left", 6, -15),
-    ("right", -9, 0),
-    ("right", -6, 15),
-    ("right", -6, -15),
-    ("center", 0, 16),
-    ("center", 0, -16),
-)
+    ("left", 9, 0), ("left", 6, 15), ("left", 6, -15),
+    ("right", -9, 0), ("right", -6, 15), ("right", -6, -15),
+    ("center", 0, 16), ("center", 0, -16),
+)  # fmt: skip
 _ALIGNED = {"left": 0.0, "center": 0.5, "right": 1.0}
 _POINT = 6.0
 # How far a name may reach beyond the axes to the right and above.
@@ -244,10 +239,8 @@ def place_labels(
     Ours, since no library promises that: adjustText 1.4 moves names by forces until time is up,
     leaves overlaps among five crowded names, and takes 20 seconds for fifty.
 
-    Args:
-        axes: with its scales and limits set.
-        points: x, y and name, the more important ones first.
-        lines: upright or level ones that no name should cover, as two corners each.
+    The scales and limits of the axes are set. Of `points`, x, y and name, the more important ones
+    come first; `lines` are upright or level ones that no name should cover, as two corners each.
     """
     import numpy as np
 
@@ -295,11 +288,8 @@ def _places(
         nearest = np.argsort(np.hypot(left + width / 2 - x, height - y), kind="stable")
         anywhere = np.stack(_box(left, height, width), axis=1)[nearest]
         # Better a name that crosses a line than one far from its point.
-        for boxes, others in (
-            (beside, np.vstack([taken, crossed])),
-            (beside, taken),
-            (anywhere, taken),
-        ):
+        free_of_lines = np.vstack([taken, crossed])
+        for boxes, others in ((beside, free_of_lines), (beside, taken), (anywhere, taken)):
             if (first := _first_free(boxes, frame, others)) is not None:
                 break
         else:

@@ -113,13 +113,9 @@ def write_plot(plot: Plot, folder: Folder) -> None:
 def render(
     comparison: Comparison, runs: Sequence[FinishedRun], plots: Mapping[str, Plot], *, data: str
 ) -> str:
-    """One HTML document that needs nothing else.
+    """One HTML document that needs nothing else; every number is from the comparison's JSON.
 
-    Args:
-        comparison: of `runs`, whose JSON every number is taken from.
-        runs: what was compared, in the same order.
-        plots: by name.
-        data: where the plots' files are, as a person finds them from the page.
+    `data` is where the plots' files are, as a person finds them from the page.
     """
     document = JsonPointer(loads(dumps(comparison.plain())))
     style, allowed = style_sheet()
