@@ -35,16 +35,16 @@ def shipped(pin: PinnedFile, path: str | None = None) -> Dataset:
     return Dataset(name="demo", source="shipped", files=(pin,), path=path)
 
 
-def refusal(dataset: Dataset, cache: Path | None = None) -> str:
+def refusal(dataset: Dataset) -> str:
     with pytest.raises(InputError) as caught:
-        load_dataset(dataset, cache=cache)
+        load_dataset(dataset)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
-def test_a_pinned_dataset_is_downloaded_and_described(server: FileServer, tmp_path: Path) -> None:
+def test_a_pinned_dataset_is_downloaded_and_described(server: FileServer) -> None:
     dataset = pinned(server.url, PIN, title="Mini", licence="MIT")
-    loaded = load_dataset(dataset, cache=tmp_path)
+    loaded = load_dataset(dataset)
     assert server.requests == ["/someone/benchmark/c0ffee/data/tasks.jsonl"]
     assert [task.id for task in loaded.tasks] == ["t0", "t1", "t2"]
     assert loaded.name == "mini"
@@ -77,15 +77,15 @@ def test_several_files_are_one_dataset_in_their_order(tmp_path: Path) -> None:
     assert [file.tasks for file in loaded.files] == [2, 3]
 
 
-def test_pull_fills_the_cache_and_no_more(server: FileServer, tmp_path: Path) -> None:
+def test_pull_fills_the_cache_and_no_more(server: FileServer) -> None:
     server.body = b"no tasks at all\n"
     pin = pin_of(server.body)
-    (path,) = pull(pinned(server.url, pin), cache=tmp_path)
+    (path,) = pull(pinned(server.url, pin))
     assert path.read_bytes() == server.body
 
 
-def test_what_is_not_to_be_had_has_three_ways_out(tmp_path: Path) -> None:
-    assert refusal(pinned("http://127.0.0.1:1", PIN), tmp_path).endswith(
+def test_what_is_not_to_be_had_has_three_ways_out() -> None:
+    assert refusal(pinned("http://127.0.0.1:1", PIN)).endswith(
         "; run `jevexp data pull` later, point dataset.path at a copy, or use dataset=demo"
     )
 
@@ -94,7 +94,7 @@ def test_what_is_not_to_be_had_has_three_ways_out(tmp_path: Path) -> None:
 def test_a_copy_needs_no_network(tmp_path: Path, base_url: str | None) -> None:
     copy = tmp_path / "my copy.jsonl"
     copy.write_bytes(BODY)
-    loaded = load_dataset(pinned(base_url, PIN, path=str(copy)), cache=tmp_path / "cache")
+    loaded = load_dataset(pinned(base_url, PIN, path=str(copy)))
     url = base_url and f"{base_url}/someone/benchmark/c0ffee/data/tasks.jsonl"
     assert [(file.name, file.url) for file in loaded.files] == [("data/tasks.jsonl", url)]
     assert not (tmp_path / "cache").exists()

@@ -47,11 +47,6 @@ class Limits:
     read_s: float = 30.0
     total_s: float = 300.0
 
-    @property
-    def silence_s(self) -> float:
-        """How long a server may say nothing."""
-        return min(self.read_s, self.total_s)
-
 
 LIMITS = Limits()
 
@@ -64,16 +59,15 @@ class FileState(StrEnum):
     DAMAGED = "damaged"
 
 
-def cached_path(pin: PinnedFile, cache: Path | None = None) -> Path:
-    """Where the cache keeps a pinned file; `cache` None means `cache_folder()`."""
-    return (cache or cache_folder()) / "datasets" / pin.sha256 / PurePosixPath(pin.path).name
+def cached_path(pin: PinnedFile) -> Path:
+    """Where the cache keeps a pinned file."""
+    return cache_folder() / "datasets" / pin.sha256 / PurePosixPath(pin.path).name
 
 
-def file_state(pin: PinnedFile, cache: Path | None = None) -> FileState:
+def file_state(pin: PinnedFile) -> FileState:
     """Hash the cached file, if there is one."""
-    path = cached_path(pin, cache)
     try:
-        return FileState.DAMAGED if difference(path, pin) else FileState.CACHED
+        return FileState.DAMAGED if difference(cached_path(pin), pin) else FileState.CACHED
     except FileNotFoundError:
         return FileState.MISSING
     except OSError:
@@ -81,12 +75,7 @@ def file_state(pin: PinnedFile, cache: Path | None = None) -> FileState:
 
 
 def fetch(
-    pin: PinnedFile,
-    url: str,
-    *,
-    cache: Path | None = None,
-    show: Console | None = None,
-    limits: Limits = LIMITS,
+    pin: PinnedFile, url: str, *, show: Console | None = None, limits: Limits = LIMITS
 ) -> Path:
     """The cached file, verified; downloaded where the cache has none or a damaged one.
 
@@ -95,14 +84,14 @@ def fetch(
     Raises:
         InputError: no such bytes are to be had, or the cache folder cannot be written.
     """
-    path = cached_path(pin, cache)
+    path = cached_path(pin)
     try:
         # Without the lock first: a filled cache may be read-only.
-        if file_state(pin, cache) is FileState.CACHED:
+        if file_state(pin) is FileState.CACHED:
             return path
         lock = path.parent.with_name(f"{path.parent.name}.lock")
         with locked(lock, limits.total_s + limits.connect_s):
-            if file_state(pin, cache) is not FileState.CACHED:
+            if file_state(pin) is not FileState.CACHED:
                 with Folder.named(path.parent) as folder:
                     # When the download fails, damaged bytes must not stay behind.
                     with suppress(FileNotFoundError):
@@ -149,14 +138,10 @@ def download(
     show: Console | None = None,
     limits: Limits = LIMITS,
 ) -> None:
-    """Write the pinned bytes to `file`.
+    """Write the pinned bytes to `file`; what is written before an error is worthless.
 
-    Args:
-        url: from `pinned_url`. Redirects are refused: the pin names one address.
-        file: what is written before an error is worthless.
-        pin: the size, which is also the most that is read, and the hash.
-        show: draws a progress bar when it is a terminal.
-        limits: the times allowed.
+    Redirects are refused, since the pin names one address. No more than the pinned size is read. On
+    a terminal `show` draws a progress bar.
 
     Raises:
         InputError: the cause, and three ways out.
@@ -193,7 +178,7 @@ def _chunks(url: str, most_bytes: int, limits: Limits) -> Iterator[Iterator[byte
     bounds = Bounds()
     # Unpacked content would be measured after it has filled the memory.
     headers = {"Accept-Encoding": "identity"}
-    timeout = httpx.Timeout(limits.silence_s, connect=limits.connect_s)
+    timeout = httpx.Timeout(min(limits.read_s, limits.total_s), connect=limits.connect_s)
     try:
         client = bounded_client(bounds, url, timeout, headers)
     except ValueError as error:
@@ -222,7 +207,7 @@ def _cause(error: Exception, limits: Limits) -> str:
         case httpx.ConnectTimeout():
             return f"no connection within {limits.connect_s:g} s"
         case httpx.TimeoutException():
-            return f"no answer for {limits.silence_s:g} s"
+            return f"no answer for {min(limits.read_s, limits.total_s):g} s"
         case httpx.ConnectError():
             return f"no connection: {words}"
         case _:

@@ -9,13 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from jevexp.core.task import Task
-from jevexp.datasets.pinned import (
-    FileState,
-    difference,
-    fetch,
-    file_state,
-    pinned_url,
-)
+from jevexp.datasets.pinned import FileState, difference, fetch, file_state, pinned_url
 from jevexp.datasets.tasks import Tasks, hash_of, read_file
 from jevexp.errors import InputError
 from jevexp.settings import Dataset, PinnedFile
@@ -45,8 +39,7 @@ class LoadedFile:
 class LoadedDataset:
     """The tasks of a dataset, in order, and what proves which ones they are.
 
-    `pin` is for the manifest: source, title, licence, repository, commit and base_url, null where
-    there is none.
+    `pin` is for the manifest: `PIN_FIELDS`, null where there is none.
     """
 
     name: str
@@ -68,35 +61,27 @@ class _Source:
 
 
 def load_dataset(
-    dataset: Dataset,
-    *,
-    cache: Path | None = None,
-    show: Console | None = None,
-    may_download: bool = True,
+    dataset: Dataset, *, show: Console | None = None, may_download: bool = True
 ) -> LoadedDataset:
     """Find, verify and read a dataset's files; pinned ones are downloaded once.
 
     What was loaded last is not read again while its files are untouched: a command line is checked
     before it runs, and the runs of a sweep mostly share their tasks.
 
-    Args:
-        dataset: what to load.
-        cache: the cache folder; None means `$JEVEXP_CACHE`, else the platform's.
-        show: draws progress bars when it is a terminal.
-        may_download: false for a dataset that a run directory describes, which may be anybody's
-            and name any address.
+    On a terminal `show` draws progress bars. `may_download` is false for a dataset that a run
+    directory describes, which may be anybody's and name any address.
 
     Raises:
         InputError: a file cannot be had, is not the pinned one, or holds a line that is no task.
     """
     if not may_download and dataset.source == "pinned" and not dataset.path:
         for pin in dataset.files:
-            if file_state(pin, cache) is not FileState.CACHED:
+            if file_state(pin) is not FileState.CACHED:
                 raise InputError(
                     f"dataset.files: {pin.path} is not in the cache; `jevexp data pull` downloads "
                     "what jevexp knows, and a run with the dataset's own option what that names"
                 )
-    sources = _sources(dataset, cache, show)
+    sources = _sources(dataset, show)
     key = (dataset, tuple(_version(source.path) for source in sources))
     if key not in _last:
         loaded = _load(dataset, sources)
@@ -186,16 +171,16 @@ def planned_tasks_or_none(manifest: Manifest) -> Sequence[Task] | None:
         return None
 
 
-def pull(dataset: Dataset, *, cache: Path | None = None, show: Console | None = None) -> list[Path]:
+def pull(dataset: Dataset, *, show: Console | None = None) -> list[Path]:
     """The cached files of a pinned dataset, in order; what the cache lacks is downloaded.
 
     Raises:
         InputError: a file cannot be had.
     """
-    return [fetch(pin, pinned_url(dataset, pin), cache=cache, show=show) for pin in dataset.files]
+    return [fetch(pin, pinned_url(dataset, pin), show=show) for pin in dataset.files]
 
 
-def _sources(dataset: Dataset, cache: Path | None, show: Console | None) -> list[_Source]:
+def _sources(dataset: Dataset, show: Console | None) -> list[_Source]:
     path = Path(dataset.path or "").expanduser()
     if dataset.source == "local":
         if dataset.sha256 is not None:
@@ -218,7 +203,7 @@ def _sources(dataset: Dataset, cache: Path | None, show: Console | None) -> list
         paths = [Path(__file__).with_name(name) for name in names]
         _prove(paths, dataset.files, "install jevexp again")
     elif not dataset.path:
-        paths = pull(dataset, cache=cache, show=show)
+        paths = pull(dataset, show=show)
     elif len(names) > 1 and not path.is_dir():
         raise InputError(
             f"dataset.path: expected a folder with the {len(names)} files of {dataset.name}, "

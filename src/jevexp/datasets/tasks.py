@@ -79,11 +79,7 @@ class TaskFile:
 
 
 def load_tasks(path: Path | str, *, strict: bool = True) -> list[Task]:
-    """The tasks of a file, in the file's order.
-
-    Args:
-        path: a JSON Lines file; see the reference page on task files.
-        strict: refuse fields that no task has, instead of ignoring them.
+    """The tasks of a JSON Lines file, in its order; `strict` refuses fields that no task has.
 
     Raises:
         InputError: naming the file, the line, the task and the field.

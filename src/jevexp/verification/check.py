@@ -125,14 +125,13 @@ class _Guard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What verifying one run directory came to.
+    """What verifying the run directory `path` came to.
 
     Attributes:
-        path: the directory.
         run: the run's name in its manifest; null where that cannot be read.
         status: how the run ended, by its manifest.
         incomplete: why the directory was never sealed; null where it was.
-        checks: one a kind, in the order in which they build on each other.
+        checks: in the order in which they build on each other.
         not_covered: files that no checksum of the run's covers.
     """
 

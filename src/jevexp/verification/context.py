@@ -184,12 +184,7 @@ class VerificationContext:
         return frozenset(self.manifest.resumed.adopted if self.manifest.resumed else ())
 
     def lines(
-        self,
-        name: str,
-        check: Check,
-        kind: str,
-        *,
-        most: int,
+        self, name: str, check: Check, kind: str, *, most: int
     ) -> Iterator[tuple[int, bytes]]:
         """The first lines of a file with their numbers; what cannot be read fails the check."""
         try:

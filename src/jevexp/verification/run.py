@@ -121,7 +121,7 @@ _LARGE: dict[str, Any] = {"probs_as_returned": None, "usage": {}, "runtime": Non
 
 
 class RecordPass:
-    """Looks at every record once; afterwards only what the sums need is still held.
+    """Looks at every record once.
 
     Attributes:
         records: by task id, in their order, without what only their own checks needed.
@@ -165,7 +165,17 @@ class RecordPass:
             if task_id not in rows.cut_off:
                 message = f"task {task_id!r} was passed over, and nothing says why"
                 self._order.fail(RESULTS, message, line=line)
-        self._check_unclaimed(early | rows.cut_off)
+        unfinished = early | rows.cut_off
+        if context.cut_off:
+            # A resumed run that was cut off while it took answers over has their raw files first.
+            unfinished |= context.adopted
+        without_record = {_raw_path(task_id) for task_id in unfinished}
+        raw_files = {f"{RAW}/{name}" for name in context.tree.below(RAW)}
+        for name in sorted(raw_files - self._claimed):
+            if name in without_record:
+                self._evidence.notes.append(f"{name}: of a task that was cut off before its record")
+            else:
+                self._evidence.fail(name, "belongs to no record")
         if context.tasks is None:
             self._order.notes.append("not held against the dataset's order: tasks are not here")
         return [
@@ -246,11 +256,7 @@ class RecordPass:
         self._answers.look(entry, raw, name)
 
     def _look_at_early(self) -> set[str]:
-        """Check the records that waited for their turn when the process was killed.
-
-        Returns:
-            Their tasks.
-        """
+        """Check the records that waited for their turn when the process was killed: their tasks."""
         early: set[str] = set()
         if EARLY in self._context.tree.files:
             with self._evidence.guarded(EARLY):
@@ -262,11 +268,7 @@ class RecordPass:
         return early
 
     def _look_at_held(self) -> set[str]:
-        """Check the answers that had arrived and had no record when the process was killed.
-
-        Returns:
-            Their tasks.
-        """
+        """Check the answers that had no record when the process was killed: their tasks."""
         held: set[str] = set()
         if files := self._context.tree.below(PENDING):
             self._evidence.notes.append(f"{len(files)} answers in {PENDING}/ have no record yet")
@@ -280,20 +282,6 @@ class RecordPass:
                             self._look_at_answer(entry, raw.encode(), name)
                         self._answers.price(entry)
         return held
-
-    def _check_unclaimed(self, unfinished: set[str]) -> None:
-        # A resumed run that was cut off while it took answers over has their raw files first.
-        if self._context.cut_off:
-            unfinished = unfinished | self._context.adopted
-        paths = {_raw_path(task_id) for task_id in unfinished}
-        for below in self._context.tree.below(RAW):
-            name = f"{RAW}/{below}"
-            if name in self._claimed:
-                continue
-            if name in paths:
-                self._evidence.notes.append(f"{name}: of a task that was cut off before its record")
-            else:
-                self._evidence.fail(name, "belongs to no record")
 
 
 def _raw_path(task_id: str) -> str:
