@@ -87,10 +87,8 @@ def test_everything_of_a_run_is_there_and_reads_back(server: str, tmp_path: Path
         traces = client_of(server).search_traces(locations=[run.experiment_id], run_id=run.run_id)
     assert {trace.data.spans[0].inputs["task_id"] for trace in traces} == {t.id for t in TASKS}
     assert {len(trace.info.assessments) for trace in traces} == {4}
-    links = tracker.links([run])
-    assert links is not None
-    assert links.start is None
-    assert links.runs[0].startswith(f"{server}/#/experiments/")
+    lines = tracker.addresses([run])
+    assert lines[0].startswith(f"run       {server}/#/experiments/")
     again = tracker.log(directory, TASKS)
     assert again.change is Change.NONE
 

@@ -247,7 +247,7 @@ def test_the_time_grows_with_what_is_sent(
 
     monkeypatch.setattr(child.ChildStore, "_call", note)
     settings = tracking(uri="http://127.0.0.1:1", traces=True)
-    store = MlflowTracker(settings, tmp_path)._store
+    store = MlflowTracker(settings, tmp_path).store
     content = read(run, TASKS, settings, NO_REPORT)
     for changed in (content, replace(content, traces=None)):
         with pytest.raises(TrackingError):

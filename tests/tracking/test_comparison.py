@@ -117,14 +117,13 @@ def test_it_is_no_run_of_the_sweep(tracker: MlflowTracker, tmp_path: Path) -> No
     for found in (
         tracker.runs("sweep"),
         tracker.runs(),
-        tracker.select("tags.jev.sweep = 'sweep'"),
+        tracker.store.select("tags.jev.sweep = 'sweep'"),
     ):
         assert sorted(run.run_id for run in found) == ids
-    links = tracker.links(tracked, "http://host", comparisons=[made])
-    assert links is not None
-    assert made.run_id not in f"{links.compare}{links.charts}{links.tables}"
-    assert links.lines()[-1].startswith("report    http://host/#/experiments/")
-    assert f"/runs/{made.run_id}/artifacts/report.html?" in links.lines()[-1]
+    *others, report = tracker.addresses(tracked, [made], "http://host")
+    assert made.run_id not in "".join(others)
+    assert report.startswith("report    http://host/#/experiments/")
+    assert f"/runs/{made.run_id}/artifacts/report.html?" in report
 
 
 def test_it_is_found_by_the_runs_of_its_sweep(tracker: MlflowTracker, tmp_path: Path) -> None:
@@ -132,11 +131,11 @@ def test_it_is_found_by_the_runs_of_its_sweep(tracker: MlflowTracker, tmp_path: 
     tracked = [tracker.log(run, TASKS) for run in runs]
     alone = tracker.log(make_run(tmp_path / "alone", TASKS), TASKS)
 
-    assert tracker.comparisons(tracked) == []
+    assert tracker.store.find_comparison(tracked[0].run_id) == []
     made = tracker.log_comparison(comparison(runs))
 
-    assert [run.run_id for run in tracker.comparisons(tracked)] == [made.run_id]
-    assert tracker.comparisons([alone]) == tracker.comparisons([]) == []
+    assert [run.run_id for run in tracker.store.find_comparison(tracked[0].run_id)] == [made.run_id]
+    assert tracker.store.find_comparison(alone.run_id) == []
 
 
 def test_it_names_the_runs_so_that_they_can_be_told_apart(

@@ -27,14 +27,14 @@ def test_a_run_that_is_here_is_read_where_it_is(tracker: MlflowTracker, tmp_path
     directory = make_run(tmp_path / "run", TASKS)
     run = tracker.log(directory, TASKS)
 
-    assert tracker.fetch(run.run_id, tmp_path / "copies").path == directory.path
+    assert tracker.store.fetch(run.run_id, tmp_path / "copies").path == directory.path
     assert not (tmp_path / "copies").exists()
 
 
 def test_a_run_that_is_gone_is_downloaded(
     tracker: MlflowTracker, gone: str, tmp_path: Path
 ) -> None:
-    found = tracker.fetch(gone, tmp_path / "copies")
+    found = tracker.store.fetch(gone, tmp_path / "copies")
 
     assert found.path == tmp_path / "copies" / gone / "run"
     assert [record.correct for record in found.records()] == [True, False, True]
@@ -47,7 +47,7 @@ def test_a_run_that_was_replaced_is_downloaded(tracker: MlflowTracker, tmp_path:
     shutil.rmtree(tmp_path / "run")
     make_run(tmp_path / "run", TASKS, wrong_ids={"t0"})
 
-    found = tracker.fetch(run.run_id, tmp_path / "copies")
+    found = tracker.store.fetch(run.run_id, tmp_path / "copies")
 
     assert all(record.correct for record in found.records())
 
@@ -58,7 +58,7 @@ def test_a_killed_run_is_downloaded_as_far_as_it_came(
     run = tracker.log(make_killed_run(tmp_path / "run", TASKS, attempted=2), TASKS)
     shutil.rmtree(tmp_path / "run")
 
-    assert len(list(tracker.fetch(run.run_id, tmp_path / "copies").records())) == 2
+    assert len(list(tracker.store.fetch(run.run_id, tmp_path / "copies").records())) == 2
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_files_that_were_changed_in_mlflow_are_refused(
         file.write("\n")
 
     with pytest.raises(TrackingError, match=message):
-        tracker.fetch(gone, tmp_path / "copies")
+        tracker.store.fetch(gone, tmp_path / "copies")
 
 
 def test_a_file_that_is_missing_in_mlflow_is_named(
@@ -84,7 +84,7 @@ def test_a_file_that_is_missing_in_mlflow_is_named(
     artifact(client, gone, "results.jsonl").unlink()
 
     with pytest.raises(TrackingError, match=r"its artifact results\.jsonl is missing"):
-        tracker.fetch(gone, tmp_path / "copies")
+        tracker.store.fetch(gone, tmp_path / "copies")
 
 
 def test_somebody_elses_run_is_refused(
@@ -93,9 +93,9 @@ def test_somebody_elses_run_is_refused(
     other = client.create_run(client.get_run(gone).info.experiment_id).info.run_id
 
     with pytest.raises(TrackingError, match="not a run that jevexp logged"):
-        tracker.fetch(other, tmp_path)
+        tracker.store.fetch(other, tmp_path)
     with pytest.raises(TrackingError, match="not found"):
-        tracker.fetch("0" * 32, tmp_path)
+        tracker.store.fetch("0" * 32, tmp_path)
 
 
 def test_a_filter_selects_runs_oldest_first(tracker: MlflowTracker, tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_filter_selects_runs_oldest_first(tracker: MlflowTracker, tmp_path: Pa
         tracker.log(make_run(tmp_path / f"run{number}", TASKS, started=started, sweep=sweep))
 
     def found(where: str) -> list[str]:
-        return [run.directory for run in tracker.select(where)]
+        return [run.directory for run in tracker.store.select(where)]
 
     assert found('tags.jev.sweep = "it\'s"') == ["run1", "run2"]
     assert found('tags.`jev.sweep` = "it\'s"') == ["run1", "run2"]
@@ -116,7 +116,7 @@ def test_a_filter_selects_runs_oldest_first(tracker: MlflowTracker, tmp_path: Pa
 def test_what_is_no_filter_is_said_in_a_line(tracker: MlflowTracker, tmp_path: Path) -> None:
     tracker.log(make_run(tmp_path / "run", TASKS))
     with pytest.raises(TrackingError, match="Invalid clause"):
-        tracker.select("nonsense")
+        tracker.store.select("nonsense")
 
 
 def test_looking_makes_neither_a_database_nor_an_experiment(
@@ -124,10 +124,10 @@ def test_looking_makes_neither_a_database_nor_an_experiment(
 ) -> None:
     missing = make(uri=f"sqlite:///{tmp_path}/no.db")
     with pytest.raises(TrackingError, match="no such database; nothing was logged there yet"):
-        missing.select("tags.jev.sweep = 's'")
+        missing.store.select("tags.jev.sweep = 's'")
     assert list(tmp_path.iterdir()) == []
 
     make(experiment="there").log(make_run(tmp_path / "run", TASKS))
     with pytest.raises(TrackingError, match="there is no experiment 'elsewhere'"):
-        make(experiment="elsewhere").select("tags.jev.sweep = 's'")
+        make(experiment="elsewhere").store.select("tags.jev.sweep = 's'")
     assert client.get_experiment_by_name("elsewhere") is None

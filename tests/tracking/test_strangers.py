@@ -351,7 +351,7 @@ def test_a_name_in_the_store_leads_to_no_other_folder(name: str, tmp_path: Path)
         connection.execute("UPDATE tags SET value = ? WHERE key = 'jev.run'", (name,))
         connection.commit()
 
-    found = MlflowTracker(tracking(), tmp_path / "outputs").fetch(run_id, tmp_path / "copies")
+    found = MlflowTracker(tracking(), tmp_path / "outputs").store.fetch(run_id, tmp_path / "copies")
 
     assert found.path == tmp_path / "copies" / run_id / "run"
 

@@ -159,7 +159,7 @@ class TrackedRuns:
     def __init__(self, arguments: argparse.Namespace, copies: Path) -> None:
         self._experiment: str = arguments.experiment
         self._copies = copies
-        self._tracker = MlflowTracker(store_settings(arguments), arguments.outputs)
+        self._store = MlflowTracker(store_settings(arguments), arguments.outputs).store
         self._fetched: dict[str, RunDirectory] = {}
 
     def select(self, where: str) -> list[RunDirectory]:
@@ -169,7 +169,7 @@ class TrackedRuns:
             InputError: MLflow cannot be asked, or nothing matches.
         """
         try:
-            selected = self._tracker.select(where)
+            selected = self._store.select(where)
         except TrackingError as error:
             raise InputError(f"--where: {error}") from error
         if not selected:
@@ -184,7 +184,7 @@ class TrackedRuns:
         """
         if run_id not in self._fetched:
             try:
-                self._fetched[run_id] = self._tracker.fetch(run_id, self._copies)
+                self._fetched[run_id] = self._store.fetch(run_id, self._copies)
             except TrackingError as error:
                 raise InputError(str(error)) from error
         return self._fetched[run_id]

@@ -75,5 +75,5 @@ def _serve(console: Console, tracker: MlflowTracker, port: int, outputs: Path) -
 
 def _links(tracker: MlflowTracker, base: str) -> list[Text]:
     runs = tracker.runs()
-    links = tracker.links(runs, base, tracker.comparisons(runs))
-    return [*map(Text, links.lines() if links else [f"no runs yet: {base}"])]
+    comparisons = tracker.store.find_comparison(runs[0].run_id) if runs else []
+    return [*map(Text, tracker.addresses(runs, comparisons, base) or [f"no runs yet: {base}"])]

@@ -22,7 +22,7 @@ from jevexp.tracking import (
 from jevexp.tracking.mlflow.child import ChildStore
 from jevexp.tracking.mlflow.content import read
 from jevexp.tracking.mlflow.environment import login
-from jevexp.tracking.mlflow.links import DEFAULT_PORT, Links, make_links
+from jevexp.tracking.mlflow.links import DEFAULT_PORT, make_links
 from jevexp.tracking.mlflow.location import OUTPUTS, StoreLocation, adopt
 from jevexp.tracking.mlflow.store import MlflowStore
 from jevexp.untrusted.files import open_file
@@ -34,6 +34,7 @@ class MlflowTracker(Tracker):
 
     A database on this machine is written in this process. Everything else is asked in a process of
     its own, whose time and memory are bounded. Nothing is imported, opened or asked before a call.
+    What only MLflow can do, such as its filters, callers ask of `store`.
     """
 
     def __init__(self, settings: MlflowTracking, outputs: Path) -> None:
@@ -46,7 +47,7 @@ class MlflowTracker(Tracker):
         self._settings = settings
         self._outputs = outputs
         kind: type[ChildStore | MlflowStore] = ChildStore if self.location.apart else MlflowStore
-        self._store = kind(settings, self.location, login(settings))
+        self.store = kind(settings, self.location, login(settings))
 
     def check(self) -> str:
         """Where runs would be logged."""
@@ -66,7 +67,7 @@ class MlflowTracker(Tracker):
         report: RunReport = NO_REPORT,
     ) -> TrackedRun:
         """Log a finished run from its directory; once, however often it is called."""
-        with self._store.watching(), _only_logger_of(directory):
+        with self.store.watching(), _only_logger_of(directory):
             try:
                 content = read(directory, tasks, self._settings, report)
             except InputError as error:
@@ -74,72 +75,37 @@ class MlflowTracker(Tracker):
             except (OSError, ValueError) as error:
                 reason = f"{type(error).__name__}: {error}".splitlines()[0]
                 raise TrackingError(f"{directory.path}: cannot be read: {reason}") from error
-            run = self._store.write(content)
+            run = self.store.write(content)
         if self.location.named and self.location.database is not None:
             adopt(self.location.database)
         return run
 
     def log_comparison(self, comparison: SweepComparison) -> TrackedRun:
         """Log the comparison of a sweep as a run of its own; once, however often it is called."""
-        with self._store.watching(), _only_logger_of(comparison.runs[0]):
-            return self._store.write_comparison(comparison)
+        with self.store.watching(), _only_logger_of(comparison.runs[0]):
+            return self.store.write_comparison(comparison)
 
     def runs(self, sweep: str | None = None) -> list[TrackedRun]:
         """The runs of a sweep, oldest first; without one, the newest runs worth comparing."""
-        return self._store.find_runs(sweep)
-
-    def comparisons(self, runs: Sequence[TrackedRun]) -> list[TrackedRun]:
-        """The comparison of the sweep that the first of these runs belongs to, if there is one.
-
-        Raises:
-            TrackingError: the store cannot be asked.
-        """
-        return self._store.find_comparison(runs[0].run_id) if runs else []
-
-    def select(self, where: str) -> list[TrackedRun]:
-        """All runs that a filter in MLflow's language selects, oldest first.
-
-        Raises:
-            TrackingError: the store cannot be asked, or does not understand the filter.
-        """
-        return self._store.select(where)
-
-    def fetch(self, run_id: str, into: Path) -> RunDirectory:
-        """The directory that a run was logged from, if it is here and unchanged; else a copy.
-
-        Raises:
-            TrackingError: there is no such run, or its files are not those that were logged.
-        """
-        return self._store.fetch(run_id, into)
+        return self.store.find_runs(sweep)
 
     def addresses(
-        self, runs: Sequence[TrackedRun], comparisons: Sequence[TrackedRun] = ()
-    ) -> list[str]:
-        """Where a browser shows these runs, one address a line, labelled."""
-        links = self.links(runs, comparisons=comparisons)
-        return links.lines() if links else []
-
-    def links(
         self,
         runs: Sequence[TrackedRun],
-        base: str | None = None,
         comparisons: Sequence[TrackedRun] = (),
-    ) -> Links | None:
-        """Where a browser shows runs of one experiment; None for no runs.
+        base: str | None = None,
+    ) -> list[str]:
+        """Where a browser shows these runs, one address a line, labelled.
 
         `base` is the address of a user interface; None means the usual one.
         """
         if not runs:
-            return None
-        served = self.location.uri if self.location.served else None
-        return make_links(
-            base or served or f"http://127.0.0.1:{DEFAULT_PORT}",
-            runs[0].experiment_id,
-            [run.run_id for run in runs],
-            traced=[run.run_id for run in runs if run.traced],
-            comparisons=[run.run_id for run in comparisons],
-            start=None if base or served else self._start_command(),
-        )
+            return []
+        if base is None and self.location.served:
+            base = self.location.uri
+        links = [*make_links(base or f"http://127.0.0.1:{DEFAULT_PORT}", runs, comparisons)]
+        start = [] if base else [("start", self._start_command())]
+        return [f"{label:<8}  {address}" for label, address in [*start, *links]]
 
     def _start_command(self) -> str:
         if self._settings.uri is not None:

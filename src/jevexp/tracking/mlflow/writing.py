@@ -273,13 +273,13 @@ def _log_comparison(
     run = earlier or client.create_run(experiment_id, _now(), tags=tags, run_name=comparison.name)
     run_id = str(run.info.run_id)
     log_dataset(client, run_id, dataset_input(manifest))
-    runs = {run.directory: run.run_id for run in find_runs(client, experiment_id, comparison.sweep)}
-    addresses = {name: run_link(experiment_id, logged) for name, logged in runs.items()}
+    runs = {run.directory: run for run in find_runs(client, experiment_id, comparison.sweep)}
+    addresses = {directory: run_link(member) for directory, member in runs.items()}
     for name, value in (tags | {NOTE: comparison.note(addresses)}).items():
         client.set_tag(run_id, name, value)
     for directory, name in comparison.names().items():
         if directory in runs:
-            client.update_run(runs[directory], name=name)
+            client.update_run(runs[directory].run_id, name=name)
     with TemporaryDirectory() as folder:
         comparison.report(Path(folder))
         client.log_artifacts(run_id, folder)
