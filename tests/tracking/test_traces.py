@@ -1,7 +1,7 @@
 """One trace a task, read back through MLflow's own client."""
 
-from pathlib import Path
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest

@@ -91,15 +91,16 @@ class SweepComparison:
 
 
 class Tracker(ABC):
-    """Keeps finished runs; a method that is not abstract does nothing unless it is overridden."""
+    """Keeps finished runs; a method that is not abstract does nothing unless it is overridden.
+
+    Raises:
+        TrackingError: from every method: the tracker cannot be asked, or refuses. What it was
+            told of is untouched.
+    """
 
     @abstractmethod
     def check(self) -> str:
-        """Where runs would be logged, in words; nothing is made or changed.
-
-        Raises:
-            TrackingError: a run could not be logged.
-        """
+        """Where runs would be logged, in words; nothing is made or changed."""
 
     @abstractmethod
     def log(
@@ -114,35 +115,21 @@ class Tracker(ABC):
             directory: the run's directory; it is only read.
             tasks: the tasks that were planned; None where they are not known.
             report: what else can be computed of the run.
-
-        Raises:
-            TrackingError: it could not be logged; the directory is untouched.
         """
 
     def check_own(self) -> None:  # noqa: B027  most trackers have nothing to refuse
-        """Refuse a place that nobody named and that may be somebody else's.
+        """Refuse a place that nobody named and that may be somebody else's, before a run.
 
         Raises:
             InputError: naming it, and how a person says that it is theirs.
         """
 
     def runs(self, sweep: str) -> Sequence[TrackedRun]:  # noqa: ARG002
-        """The runs of a sweep that are logged, by whichever process, oldest first.
-
-        Raises:
-            TrackingError: the tracker cannot be asked.
-        """
+        """The runs of a sweep that are logged, by whichever process, oldest first."""
         return ()
 
     def log_comparison(self, comparison: SweepComparison) -> TrackedRun | None:  # noqa: ARG002
-        """Log the comparison of a sweep; once, however often it is called.
-
-        Returns:
-            The comparison as it is tracked now; None where the tracker keeps none.
-
-        Raises:
-            TrackingError: it could not be logged.
-        """
+        """Log the comparison of a sweep, once; None where the tracker keeps none."""
         return None
 
     def addresses(

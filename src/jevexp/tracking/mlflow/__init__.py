@@ -38,15 +38,10 @@ class MlflowTracker(Tracker):
     """
 
     def __init__(self, settings: MlflowTracking, outputs: Path) -> None:
-        """Take the settings; `outputs` is the folder of runs, with the default database.
-
-        Raises:
-            InputError: the login cannot be used.
-        """
         self.location = StoreLocation.of(settings.uri, outputs)
         self._settings = settings
         self._outputs = outputs
-        kind: type[ChildStore | MlflowStore] = ChildStore if self.location.apart else MlflowStore
+        kind: type[ChildStore | MlflowStore] = MlflowStore if self.location.database else ChildStore
         self.store = kind(settings, self.location, login(settings))
 
     def check(self) -> str:
@@ -122,19 +117,16 @@ class MlflowTracker(Tracker):
 
 def export_options(settings: MlflowTracking, outputs: str = OUTPUTS) -> list[str]:
     """The options with which `jevexp export` goes where these settings say; no secret."""
-    folder = [] if outputs == OUTPUTS else ["--outputs", shlex.quote(outputs)]
-    if settings.uri is None:
-        return folder
-    if settings.uri.startswith(("http://", "https://")):
-        folder = []
+    served = (settings.uri or "").startswith(("http://", "https://"))
     named = {
+        "--outputs": None if served or outputs == OUTPUTS else outputs,
         "--uri": settings.uri,
         "--token-env": settings.token_env,
         "--username-env": settings.username_env,
         "--password-env": settings.password_env,
     }
     words = [word for name, value in named.items() if value for word in (name, shlex.quote(value))]
-    return [*folder, *words, *(["--allow-http"] if settings.allow_http else [])]
+    return [*words, "--allow-http"] if settings.uri and settings.allow_http else words
 
 
 # The name that `jevexp.tracking.make_tracker` calls.

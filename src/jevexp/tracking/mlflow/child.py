@@ -148,10 +148,22 @@ class ChildStore:
     ) -> Any:
         if self._closed is not None:
             raise self._closed
+        answers = answers or {}
         seconds = REQUESTS_WORTH * self._settings.timeout_s + extra_s
         try:
             with self.watching():
-                return self._converse(verb, arguments, answers or {}, seconds)
+                process = self._started()
+                process.send({"verb": verb, "arguments": arguments, "answers": sorted(answers)})
+                deadline = time.monotonic() + seconds
+                while True:
+                    message = process.receive(deadline, seconds)
+                    if "result" in message:
+                        return message["result"]
+                    if "error" in message:
+                        raise TrackingError(message["error"])
+                    began = time.monotonic()
+                    process.send({"answer": self._answer(answers, message)})
+                    deadline += time.monotonic() - began
         except _Ended as error:
             # Asking it again would cost every further run the same.
             self._closed = TrackingError(f"{self._location.uri}: {error}")
@@ -160,22 +172,6 @@ class ChildStore:
             if not isinstance(error, TrackingError):
                 self._end()
             raise
-
-    def _converse(
-        self, verb: str, arguments: Mapping[str, Any], answers: Answers, seconds: float
-    ) -> Any:
-        process = self._started()
-        process.send({"verb": verb, "arguments": arguments, "answers": sorted(answers)})
-        deadline = time.monotonic() + seconds
-        while True:
-            message = process.receive(deadline, seconds)
-            if "result" in message:
-                return message["result"]
-            if "error" in message:
-                raise TrackingError(message["error"])
-            began = time.monotonic()
-            process.send({"answer": self._answer(answers, message)})
-            deadline += time.monotonic() - began
 
     def _answer(self, answers: Answers, message: Mapping[str, Any]) -> Any:
         try:
@@ -240,7 +236,7 @@ class _Process:
         """Send a message with the next `receive`."""
         self._unsent += dumps(message).encode() + b"\n"
 
-    def receive(self, deadline: float, seconds: float) -> dict[str, Any]:
+    def receive(self, deadline: float, seconds: float) -> Any:
         """Wait for a message until `deadline` on the monotonic clock, `seconds` from the call.
 
         Raises:
@@ -256,8 +252,7 @@ class _Process:
             self._step()
         line = bytes(self._received[:end])
         del self._received[: end + 1]
-        message: dict[str, Any] = json.loads(line)
-        return message
+        return json.loads(line)
 
     def _step(self) -> None:
         """Move what can be moved, and wait for a moment where nothing can."""

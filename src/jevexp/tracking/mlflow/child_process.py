@@ -48,10 +48,9 @@ class _Parent:
             shutil.rmtree(self.folder, ignore_errors=True)
         os._exit(0)
 
-    def receive(self) -> dict[str, Any]:
+    def receive(self) -> Any:
         """Wait for the next message."""
-        message: dict[str, Any] = json.loads(self._lines.get())
-        return message
+        return json.loads(self._lines.get())
 
     def send(self, message: Mapping[str, Any]) -> None:
         data = memoryview(dumps(message).encode() + b"\n")

@@ -23,13 +23,11 @@ from jevexp.untrusted.files import KINDS, opened
 FILES = (MANIFEST, SUMMARY, RESULTS, LEDGER, CHECKSUMS, LOG)
 # MLflow keeps at most 36 characters.
 DIGEST_LENGTH = 12
+# MLflow's word; any other status has FAILED. A manifest that says RUNNING was never finished: the
+# process is gone, or still at work.
 STATUS = {
     RunStatus.COMPLETE: "FINISHED",
-    RunStatus.INCOMPLETE: "FAILED",
-    RunStatus.REFUSED: "FAILED",
-    RunStatus.CRASHED: "FAILED",
     RunStatus.INTERRUPTED: "KILLED",
-    # The manifest was never finished: the process is gone, or still at work.
     RunStatus.RUNNING: "KILLED",
 }
 
@@ -40,8 +38,7 @@ class Trace:
 
     Attributes:
         task_id: the task's id, and the trace's name.
-        inputs: what was asked, the same for every run, since MLflow's evaluation view pairs by it;
-            without the right answer.
+        inputs: what was asked, without the right answer; MLflow's evaluation view pairs by it.
         outputs: the prediction and the distribution, or what went wrong.
         ok: whether a valid answer came back.
         start_ns: when it was asked, in nanoseconds since the epoch; `end_ns`: when it was answered.
@@ -66,14 +63,11 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """One run for MLflow. Times are in milliseconds since the epoch.
+    """One run for MLflow; times are in milliseconds since the epoch, paths are absolute.
 
-    Attributes:
-        dataset: MLflow's fields of the tasks as an input of the run; `source` and `profile` are
-            JSON.
-        files: absolute paths of files that are logged as they are.
-        raw: the absolute path of the folder with the raw evidence; None to leave it out.
-        note, report, traces: computed only when they are needed.
+    `dataset` has MLflow's fields of an input of the run, `files` are logged as they are, `raw` is
+    the folder with the raw evidence, or None to leave it out. `note`, `report` and `traces` are
+    computed only when they are needed.
     """
 
     name: str
@@ -125,7 +119,7 @@ def read(
         name=manifest.title,
         directory=manifest.run,
         sweep=manifest.sweep,
-        status=STATUS[manifest.status],
+        status=STATUS.get(manifest.status, "FAILED"),
         start_ms=start_ms,
         end_ms=end_ms,
         params=params(manifest.config.resolved),
@@ -217,19 +211,12 @@ def per_task(records: Iterable[Record], tasks: Sequence[Task] | None) -> dict[st
     seconds are rounded to four digits; results.jsonl has them all.
     """
     if tasks is None:
-        rows = [_row(record, None) for record in records]
+        rows = (_row(record, None) for record in records)
     else:
-        rows = [
-            _row(record, task)
-            if record
-            else {"task_id": task.id, "family": task.family, "outcome": "not attempted"}
-            | {"expected": task.gold}
-            for task, record in pair_with_records(tasks, records)
-        ]
-    return {
-        "columns": list(COLUMNS),
-        "data": [[row.get(name) for name in COLUMNS] for row in rows],
-    }
+        pairs = pair_with_records(tasks, records)
+        rows = (_row(record, task) if record else _gap(task) for task, record in pairs)
+    data = [[row.get(name) for name in COLUMNS] for row in rows]
+    return {"columns": list(COLUMNS), "data": data}
 
 
 def pair_with_records(
@@ -257,6 +244,11 @@ def _row(record: Record, task: Task | None) -> dict[str, Any]:
         "latency_s": round(record.latency_s, 4),
         "error": record.error or record.schema_error,
     }
+
+
+def _gap(task: Task) -> dict[str, Any]:
+    named = {"task_id": task.id, "family": task.family, "expected": task.gold}
+    return named | {"outcome": "not attempted"}
 
 
 def outcome(record: Record, task: Task | None) -> str:

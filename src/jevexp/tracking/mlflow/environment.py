@@ -77,19 +77,15 @@ def environment_for(location: StoreLocation, login: Mapping[str, str], home: str
     """The whole environment of a process that runs MLflow: nothing that it does not need.
 
     MLflow would offer what it finds there, and in files of the home folder, to whatever address a
-    store's entries name.
-
-    Args:
-        location: the store.
-        login: MLflow's variables with the login of the server that the person named.
-        home: an empty folder, in place of the home folder where that is not needed.
+    store's entries name. `login` is that of the server that the person named; `home` is an empty
+    folder, in place of the home folder where that is not needed.
     """
     kept = {name: value for name, value in os.environ.items() if _is_kept(name, location)}
     if path := kept.get("PYTHONPATH"):
         # The process works in another folder.
         parts = path.split(os.pathsep)
         kept["PYTHONPATH"] = os.pathsep.join(str(Path(part).absolute()) for part in parts)
-    if location.served or not location.apart:
+    if location.served or location.database is not None:
         # Other databases read a login there, as `~/.pgpass`. Packages that are installed for this
         # user are found all the same.
         kept |= {"HOME": home, "PYTHONUSERBASE": site.getuserbase()}
@@ -159,18 +155,18 @@ _NO_JOBS = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
 
 @dataclass(frozen=True, slots=True)
 class UserInterface:
-    """A child that is starting, or answers at `address`."""
+    """A child that is starting, or answers at `address`.
+
+    Raises:
+        TrackingError: from both methods: the child ended, or does not answer in time.
+    """
 
     address: str
     process: subprocess.Popen[bytes]
     output: IO[bytes]
 
     def wait_until_up(self) -> None:
-        """Wait for the first answer.
-
-        Raises:
-            TrackingError: the child ended, or did not answer in time.
-        """
+        """Wait for the first answer."""
         deadline = time.monotonic() + START_TIMEOUT_S
         while self.process.poll() is None:
             try:
@@ -184,11 +180,7 @@ class UserInterface:
         self.wait_until_over()
 
     def wait_until_over(self) -> NoReturn:
-        """Wait until somebody interrupts us.
-
-        Raises:
-            TrackingError: the child ended by itself.
-        """
+        """Wait until somebody interrupts us."""
         status = self.process.wait()
         self.output.seek(0)
         lines = self.output.read().decode(errors="replace").strip().splitlines() or [""]

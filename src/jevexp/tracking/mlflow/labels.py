@@ -71,7 +71,10 @@ def safe_names(names: Iterable[str]) -> dict[str, str]:
 
     A slash is replaced too: it would put one part of a chart's section into another.
     """
-    safe = {name: _safe(name) for name in names}
+    safe = {}
+    for name in names:
+        text = re.sub(r"[^\w.\- :]", "_", name)[:LONGEST_NAME]
+        safe[name] = text if text.strip(". ") else "_" * max(len(text), 1)
     counts = Counter(safe.values())
     return {
         name: text
@@ -79,11 +82,6 @@ def safe_names(names: Iterable[str]) -> dict[str, str]:
         else f"{text}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
         for name, text in safe.items()
     }
-
-
-def _safe(name: str) -> str:
-    safe = re.sub(r"[^\w.\- :]", "_", name)[:LONGEST_NAME]
-    return safe if safe.strip(". ") else "_" * max(len(safe), 1)
 
 
 KIND = "jev.kind"
@@ -94,8 +92,6 @@ PATH = "jev.path"
 DATASET_HASH = "jev.dataset_hash"
 # MLflow's own, for the description.
 NOTE = "mlflow.note.content"
-# The name of the report among the artifacts, once it is there.
-REPORT = "jev.report"
 # How many traces the run has, once it has all of them.
 TRACES = "jev.traces"
 # Written last: a run that carries it is all there, and its evidence had this hash.

@@ -73,11 +73,6 @@ class StoreLocation:
         """Whether a server is behind the URI, with a user interface of its own."""
         return self.uri.startswith(("http://", "https://"))
 
-    @property
-    def apart(self) -> bool:
-        """Whether another machine may be behind it, which is talked to in a process of its own."""
-        return self.database is None
-
     def check_own(self) -> None:
         """Refuse a database that is only found beside runs, unless it is known to be this user's.
 
@@ -96,11 +91,7 @@ class StoreLocation:
             )
 
     def holds(self, location: str) -> bool:
-        """Whether files that are kept at `location` go where the address says, and nowhere else.
-
-        Args:
-            location: of an experiment's or a run's artifacts, as the store gives it.
-        """
+        """Whether files at `location`, as the store gives it, are where the address says."""
         if _AMBIGUOUS.search(location):
             return False
         try:
@@ -117,9 +108,7 @@ class StoreLocation:
         return parts.scheme == "dbfs" and not parts.netloc
 
     def check(self, timeout_s: float) -> str:
-        """What a person is told about the location when all is well.
-
-        MLflow itself is not asked: it would create or migrate a database.
+        """Where runs would be logged; MLflow itself would create or migrate a database.
 
         Raises:
             TrackingError: a run could not be logged there.
@@ -217,29 +206,25 @@ def is_own(database: Path) -> bool:
     file as it was made: copied or moved it is a stranger's until it is named.
     """
     try:
-        return (_registry() / _entry_of(database)).is_file()
+        return _entry_of(database).is_file()
     except OSError:
         return False
 
 
-def _remember(database: Path, entry: str) -> None:
-    with Folder.named(_registry()) as folder:
-        folder.replace(entry, f"{database}\n".encode(errors="replace"))
+def _remember(database: Path, entry: Path) -> None:
+    with Folder.named(entry.parent) as folder:
+        folder.replace(entry.name, f"{database}\n".encode(errors="replace"))
 
 
-def _entry_of(database: Path) -> str:
+def _entry_of(database: Path) -> Path:
     with opened(database, follow_links=False) as file:
         return _entry(database, file.fileno(), file.read(100))
 
 
-def _entry(database: Path, descriptor: int, content: bytes) -> str:
-    """The name under which a database is remembered: its path, its file, its random number."""
+def _entry(database: Path, descriptor: int, content: bytes) -> Path:
+    """Where a database is remembered: by its path, its file, and its random number."""
     # The number of the file system changes with every start of some machines.
     inode = os.fstat(descriptor).st_ino
-    resolved = database.parent.resolve() / database.name
-    text = f"{resolved}\n{inode}\n{content[_MARK].hex()}"
-    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
-
-
-def _registry() -> Path:
-    return state_folder() / "tracking"
+    text = f"{database.parent.resolve() / database.name}\n{inode}\n{content[_MARK].hex()}"
+    name = hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
+    return state_folder() / "tracking" / name

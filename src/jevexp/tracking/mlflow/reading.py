@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -95,12 +96,9 @@ def fetch(client: Any, run_id: str, into: Path) -> RunDirectory:
             f"tags {RUN} and {EVIDENCE}"
         )
     original = RunDirectory(Path(tags.get(PATH, "")))
-    try:
+    with suppress(OSError):  # it is not here
         if evidence_sha256(original) == tags[EVIDENCE]:
             return original
-    except OSError:
-        # It is not here.
-        pass
     return _download(client, run_id, tags, into)
 
 

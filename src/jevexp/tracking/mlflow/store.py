@@ -57,33 +57,32 @@ class MlflowStore:
 
     def write(self, content: Content) -> TrackedRun:
         """Log a run; once, however often it is called."""
-        with self._explained():
-            return write(*self._open_for_files(), content)
+        with self._session(files=True) as session:
+            return write(*session, content)
 
     def write_comparison(self, comparison: SweepComparison) -> TrackedRun:
         """Log the comparison of a sweep; once, however often it is called."""
-        with self._explained():
-            return write_comparison(*self._open_for_files(), comparison)
+        with self._session(files=True) as session:
+            return write_comparison(*session, comparison)
 
     def find_runs(self, sweep: str | None) -> list[TrackedRun]:
         """The runs of a sweep, or the newest ones."""
-        with self._explained():
-            return find_runs(*self._open(), sweep)
+        with self._session() as session:
+            return find_runs(*session, sweep)
 
     def find_comparison(self, run_id: str) -> list[TrackedRun]:
         """The comparison of the sweep that a run belongs to."""
-        with self._explained():
-            return find_comparison(*self._open(), run_id)
+        with self._session() as session:
+            return find_comparison(*session, run_id)
 
     def select(self, where: str) -> list[TrackedRun]:
-        """The runs that a filter selects."""
-        with self._explained():
-            return select_runs(*self._open(create=False), where)
+        """All runs that a filter in MLflow's language selects, oldest first."""
+        with self._session(create=False) as session:
+            return select_runs(*session, where)
 
     def fetch(self, run_id: str, into: Path) -> RunDirectory:
-        """A run's directory, or a copy of what is needed of it."""
-        with self._explained():
-            client, _ = self._open(create=False)
+        """The directory that a run was logged from, if it is here and unchanged; else a copy."""
+        with self._session(create=False) as (client, _):
             return fetch(client, run_id, into)
 
     @contextmanager
@@ -91,36 +90,25 @@ class MlflowStore:
         """Nothing: a database in the middle of a change is left to finish it."""
         yield
 
-    def _open(self, *, create: bool = True) -> tuple[Any, str]:
-        if self._closed is not None:
-            raise self._closed
-        if self._opened is None:
-            try:
-                self._opened = _open_store(self._location, self._settings, create=create)
-            except TrackingError as error:
-                self._closed = error
-                raise
-        return self._opened
-
-    def _open_for_files(self) -> tuple[Any, str]:
-        """As `_open`; nothing is made of a run whose files would be refused."""
-        client, experiment_id = self._open()
-        if not self._checked:
-            files = client.get_experiment(experiment_id).artifact_location
-            _check_files(self._location, files, f"experiment {self._settings.experiment!r}")
-            self._checked = True
-        return client, experiment_id
-
     @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Talk to MLflow; whatever goes wrong comes out as one line."""
+    def _session(self, *, create: bool = True, files: bool = False) -> Iterator[tuple[Any, str]]:
+        """MLflow's client and the experiment's id; whatever goes wrong comes out as one line.
+
+        With `files`, nothing is made of a run whose files would be refused.
+        """
         uri, lock, timeout_s = self._location.uri, self._location.lock, self._settings.timeout_s
         try:
             with (
                 permissions_of(lock.parent) if lock else nullcontext(),
                 mlflow_environment(timeout_s),
             ):
-                yield
+                client, experiment_id = self._opened = self._open(create=create)
+                if files and not self._checked:
+                    stored_at = client.get_experiment(experiment_id).artifact_location
+                    owner = f"experiment {self._settings.experiment!r}"
+                    _check_files(self._location, stored_at, owner)
+                    self._checked = True
+                yield client, experiment_id
         except TrackingError:
             raise
         except Exception as error:
@@ -135,6 +123,15 @@ class MlflowStore:
             line = redacted(str(text).strip().splitlines()[0].strip())
             shown = line if len(line) <= MAX_MESSAGE else f"{line[:MAX_MESSAGE]}…"
             raise TrackingError(f"{uri}: {shown}") from error
+
+    def _open(self, *, create: bool) -> tuple[Any, str]:
+        if self._closed is not None:
+            raise self._closed
+        try:
+            return self._opened or _open_store(self._location, self._settings, create=create)
+        except TrackingError as error:
+            self._closed = error
+            raise
 
 
 def _is_for_want_of_memory(error: BaseException | None) -> bool:
@@ -224,32 +221,28 @@ def _check_files(location: StoreLocation, uri: str, owner: str) -> None:
     """
     if location.holds(uri):
         if location.artifacts is not None:
-            _refuse_links(location, local_path(uri))
+            # MLflow writes through links, and whoever made a folder of runs may have put some in.
+            database = None if location.named else location.database
+            root = [database.with_name(ARTIFACTS)] if database else []
+            for path in (*root, *local_path(uri).rglob("*")):
+                if path.is_symlink():
+                    raise TrackingError(
+                        f"{path}: is a link, and nothing is written through one; remove it"
+                    )
         return
+    options = "(--experiment, tracking.experiment)"
     if location.artifacts is not None:
         way_out = (
-            f"below {redacted(location.artifacts)}; log to another experiment (--experiment, "
-            "tracking.experiment), or name the folder of runs that the files are in (--outputs, "
-            "outputs)"
+            f"below {redacted(location.artifacts)}; log to another experiment {options}, or name "
+            "the folder of runs that the files are in (--outputs, outputs)"
         )
     elif location.served:
-        way_out = (
-            "with the server; start it with --serve-artifacts, and log to a new experiment "
-            "(--experiment, tracking.experiment)"
-        )
+        server = "with the server; start it with --serve-artifacts, and"
+        way_out = f"{server} log to a new experiment {options}"
     else:
-        way_out = "in the workspace; log to another experiment (--experiment, tracking.experiment)"
+        way_out = f"in the workspace; log to another experiment {options}"
     shown = redacted(printable(uri[:_MOST_SHOWN]))
     raise TrackingError(f"{owner} keeps its files at {shown}, and not {way_out}")
-
-
-def _refuse_links(location: StoreLocation, folder: Path) -> None:
-    """MLflow writes through links, and whoever made a folder of runs may have put some into it."""
-    database = None if location.named else location.database
-    root = [] if database is None else [database.with_name(ARTIFACTS)]
-    for path in (*root, *folder.rglob("*")):
-        if path.is_symlink():
-            raise TrackingError(f"{path}: is a link, and nothing is written through one; remove it")
 
 
 def _experiment_id(client: Any, location: StoreLocation, name: str, *, create: bool) -> str:

@@ -11,22 +11,8 @@ from typing import Any, TypeVar
 
 from jevexp.core.json import dumps
 from jevexp.tracking import Change, SweepComparison, TrackedRun
-from jevexp.tracking.mlflow.content import (
-    Content,
-    Trace,
-    dataset_input,
-    evidence_sha256,
-)
-from jevexp.tracking.mlflow.labels import (
-    DATASET_HASH,
-    EVIDENCE,
-    KIND,
-    NOTE,
-    REPORT,
-    RUN,
-    SWEEP,
-    TRACES,
-)
+from jevexp.tracking.mlflow.content import Content, Trace, dataset_input, evidence_sha256
+from jevexp.tracking.mlflow.labels import DATASET_HASH, EVIDENCE, KIND, NOTE, RUN, SWEEP, TRACES
 from jevexp.tracking.mlflow.links import run_link
 from jevexp.tracking.mlflow.reading import find_runs, quoted, tracked
 from jevexp.untrusted.writing import write_new
@@ -34,9 +20,13 @@ from jevexp.untrusted.writing import write_new
 _TRIES = 5
 # MLflow refuses a request with more.
 BATCH = 100
+# What MLflow keeps of a trace for its lists.
+PREVIEW = 1000
 TABLE = "tables/per_task.json"
 CONFIG = "config.yaml"
 REPORT_FILE = "report.html"
+# The tag with the name of the report among the artifacts, once it is there.
+REPORT = "jev.report"
 
 
 def write(client: Any, experiment_id: str, content: Content) -> TrackedRun:
@@ -61,18 +51,18 @@ def write(client: Any, experiment_id: str, content: Content) -> TrackedRun:
         _log_artifacts(client, run_id, content)
         client.set_terminated(run_id, content.status, content.end_ms)
         client.set_tag(run_id, EVIDENCE, content.evidence_sha256)
-    added = []
+    added = False
     if content.report is not None and REPORT not in known:
         with TemporaryDirectory() as folder:
             content.report(Path(folder))
             if any(Path(folder).iterdir()):
                 client.log_artifacts(run_id, folder)
-                added.append((REPORT, REPORT_FILE))
-                client.set_tag(run_id, *added[-1])
+                client.set_tag(run_id, REPORT, REPORT_FILE)
+                added = True
     if content.traces is not None and TRACES not in known:
         count = write_traces(client, experiment_id, run_id, content.traces())
-        added.append((TRACES, str(count)))
-        client.set_tag(run_id, *added[-1])
+        client.set_tag(run_id, TRACES, str(count))
+        added = True
     if added and change is Change.NONE:
         change = Change.UPDATED
     traced = TRACES in known or content.traces is not None
@@ -152,19 +142,13 @@ def batches(values: Iterable[T], size: int) -> Iterator[list[T]]:
         yield batch
 
 
-_TRACES_A_BATCH = 100
-# What MLflow keeps for its lists; the whole text is in the trace.
-PREVIEW = 1000
-SOURCE = "jevexp"
-
-
 def write_traces(client: Any, experiment_id: str, run_id: str, traces: Iterable[Trace]) -> int:
     """Write a run's traces, and say how many; those that are there already stay one each."""
     from mlflow.tracing.client import TracingClient
 
     tracing = TracingClient(client.tracking_uri)
     count = 0
-    for batch in batches(traces, _TRACES_A_BATCH):
+    for batch in batches(traces, BATCH):
         for trace in batch:
             tracing.start_trace(_info(trace, experiment_id, run_id))
         tracing.log_spans(experiment_id, [_span(trace, run_id) for trace in batch])
@@ -173,11 +157,27 @@ def write_traces(client: Any, experiment_id: str, run_id: str, traces: Iterable[
 
 
 def _info(trace: Trace, experiment_id: str, run_id: str) -> Any:
-    from mlflow.entities import TraceInfo, TraceLocation, TraceState
+    from mlflow.entities import (
+        AssessmentSource,
+        Expectation,
+        Feedback,
+        TraceInfo,
+        TraceLocation,
+        TraceState,
+    )
 
-    trace_id = _trace_id(trace, run_id)
+    digest = trace.digest(run_id)[:32]
+    of_trace = {"source": AssessmentSource("CODE", "jevexp"), "trace_id": f"tr-{digest}"}
+    assessments: list[Any] = [
+        Feedback(name=name, value=value, **of_trace) for name, value in trace.assessments.items()
+    ]
+    if trace.expected is not None:
+        assessments.append(Expectation("expected", trace.expected, **of_trace))
+    for assessment in assessments:
+        # Given by us, so that writing it again does not make it twice.
+        assessment.assessment_id = f"a-{digest}-{assessment.name}"
     return TraceInfo(
-        trace_id=trace_id,
+        trace_id=f"tr-{digest}",
         trace_location=TraceLocation.from_experiment_id(experiment_id),
         request_time=trace.start_ns // 1_000_000,
         execution_duration=(trace.end_ns - trace.start_ns) // 1_000_000,
@@ -187,26 +187,8 @@ def _info(trace: Trace, experiment_id: str, run_id: str) -> Any:
         # By which MLflow knows whose trace it is, and that its spans are read the newest way.
         trace_metadata={"mlflow.sourceRun": run_id, "mlflow.trace_schema.version": "3"},
         tags={"mlflow.traceName": trace.task_id, "jev.family": trace.family},
-        assessments=_assessments(trace, trace_id),
+        assessments=assessments,
     )
-
-
-def _assessments(trace: Trace, trace_id: str) -> list[Any]:
-    from mlflow.entities import AssessmentSource, Expectation, Feedback
-
-    source = AssessmentSource("CODE", SOURCE)
-    assessments: list[Any] = [
-        Feedback(name=name, value=value, source=source, trace_id=trace_id)
-        for name, value in trace.assessments.items()
-    ]
-    if trace.expected is not None:
-        assessments.append(
-            Expectation("expected", trace.expected, source=source, trace_id=trace_id)
-        )
-    for assessment in assessments:
-        # Given by us, so that writing it again does not make it twice.
-        assessment.assessment_id = f"a-{trace_id.removeprefix('tr-')}-{assessment.name}"
-    return assessments
 
 
 def _span(trace: Trace, run_id: str) -> Any:
@@ -216,7 +198,7 @@ def _span(trace: Trace, run_id: str) -> Any:
 
     digest = trace.digest(run_id)
     attributes = {
-        "mlflow.traceRequestId": _trace_id(trace, run_id),
+        "mlflow.traceRequestId": f"tr-{digest[:32]}",
         "mlflow.spanType": "LLM",
         "mlflow.spanInputs": trace.inputs,
         "mlflow.spanOutputs": trace.outputs,
@@ -231,10 +213,6 @@ def _span(trace: Trace, run_id: str) -> Any:
             status=Status(StatusCode.OK if trace.ok else StatusCode.ERROR),
         )
     )
-
-
-def _trace_id(trace: Trace, run_id: str) -> str:
-    return f"tr-{trace.digest(run_id)[:32]}"
 
 
 COMPARISON = "comparison"
