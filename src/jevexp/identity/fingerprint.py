@@ -29,11 +29,29 @@ def fingerprint(
             rounds another way; above 1 it is an input, so that values from before stay what they
             were.
     """
+    # Without their hash, two servers with different weights must still differ: then what is claimed
+    # and what the server says of them stands in, and for a provider that says nothing of them the
+    # model that it names, or else the one that is asked for.
+    sha256 = report.observed("weights.sha256")
+    field = report.fields.get("weights.sha256")
+    claimed = field.declared if field else None
+    facts = {name: report.observed(name) for name in _FACTS}
+    if sha256:
+        weights = {"sha256": sha256}
+    elif claimed is None and not any(facts.values()):
+        weights = {"sha256": None, "model": report.known("alias")}
+    else:
+        weights = {"sha256": None, "declared_sha256": claimed, **facts}
+    files = [
+        name.removeprefix("files.").removesuffix(".sha256")
+        for name in sorted(report.fields)
+        if name.startswith("files.") and name.endswith(".sha256")
+    ]
     inputs: dict[str, Any] = representable(
         {
             "backend": description.get("kind"),
-            "weights": _weights(report),
-            "files": _files(report),
+            "weights": weights,
+            "files": {name: report.known(f"files.{name}.sha256") for name in files},
             "chat_template_sha256": report.known("chat_template.sha256"),
             "context": report.known("context"),
             "cache_type_k": report.known("cache_type_k"),
@@ -48,30 +66,3 @@ def fingerprint(
     digest = hashlib.sha256(dumps(inputs, sort_keys=True).encode()).hexdigest()
     value = f"jf{FINGERPRINT_VERSION}-{digest[:_DIGITS]}"
     return Fingerprint(version=FINGERPRINT_VERSION, value=value, inputs=inputs)
-
-
-def _weights(report: IdentityReport) -> dict[str, Any]:
-    """The weights by the strongest thing that is known about them.
-
-    Without their hash, two servers with different weights must still differ: then what is claimed
-    and what the server says of them stands in, and for a provider that says nothing of them the
-    model that it names, or else the one that is asked for.
-    """
-    if sha256 := report.observed("weights.sha256"):
-        return {"sha256": sha256}
-    field = report.fields.get("weights.sha256")
-    claimed = field.declared if field else None
-    facts = {name: report.observed(name) for name in _FACTS}
-    if claimed is None and not any(facts.values()):
-        return {"sha256": None, "model": report.known("alias")}
-    return {"sha256": None, "declared_sha256": claimed, **facts}
-
-
-def _files(report: IdentityReport) -> dict[str, Any]:
-    names = [
-        name for name in report.fields if name.startswith("files.") and name.endswith(".sha256")
-    ]
-    return {
-        name.removeprefix("files.").removesuffix(".sha256"): report.known(name)
-        for name in sorted(names)
-    }

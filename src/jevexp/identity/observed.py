@@ -63,43 +63,46 @@ def observe(
     Raises:
         WeightsError: `weights` or one of `files` cannot be read, or is not what it should be.
     """
-    seen = _Collection()
+    seen = _Collection(show)
     path = weights if weights is not None else _served_file(description, seen)
     if path is not None:
         try:
-            seen.file(path, show)
+            seen.weights(path)
         except WeightsError as error:
             if weights is not None:
                 raise
             seen.notes.append(f"the weights could not be read: {error}")
     for name, further in (files or {}).items():
-        seen.further_file(name, further, show)
+        seen.file(f"files.{name}", further)
     seen.server(description)
-    return seen.observed()
+    values = {name: tuple(found) for name, found in seen.values.items()}
+    return Observed(values, tuple(seen.notes), seen.bytes_hashed, seen.bytes_read, seen.header)
 
 
 class _Collection:
     """Values as they come in, the strongest source first."""
 
-    def __init__(self) -> None:
+    def __init__(self, show: Console | None) -> None:
         self.notes: list[str] = []
-        self._values: dict[str, list[ObservedValue]] = {}
-        self._bytes_hashed = self._bytes_read = 0
-        self._header: GgufHeader | None = None
+        self.values: dict[str, list[ObservedValue]] = {}
+        self.bytes_hashed = self.bytes_read = 0
+        self.header: GgufHeader | None = None
+        self._show = show
 
-    def observed(self) -> Observed:
-        values = {name: tuple(found) for name, found in self._values.items()}
-        return Observed(
-            values, tuple(self.notes), self._bytes_hashed, self._bytes_read, self._header
-        )
+    def file(self, prefix: str, path: Path) -> None:
+        digest = file_sha256(path, show=self._show)
+        self.bytes_hashed += digest.bytes
+        self.bytes_read += digest.bytes_read
+        self._add(f"{prefix}.sha256", digest.sha256, Source.FILE_BYTES)
+        self._add(f"{prefix}.bytes", digest.bytes, Source.FILE_BYTES)
+        self._add(f"{prefix}.file", path.name, Source.FILE_PATH)
+        self._add(f"{prefix}.path", str(path.absolute()), Source.FILE_PATH)
 
-    def file(self, path: Path, show: Console | None) -> None:
+    def weights(self, path: Path) -> None:
         """The header first: what is no GGUF file is not worth hashing."""
         header = read_header(path)
-        self._hash("weights", path, show)
-        self._add("weights.file", path.name, Source.FILE_PATH)
-        self._add("weights.path", str(path.absolute()), Source.FILE_PATH)
-        self._header = header
+        self.file("weights", path)
+        self.header = header
         if header.ftype is not None:
             self._add("quantization.ftype", header.ftype.name, Source.FILE_HEADER)
         elif header.ftype_number is not None:
@@ -110,56 +113,40 @@ class _Collection:
         for name, attribute in _HEADER_FIELDS.items():
             self._add(name, getattr(header, attribute), Source.FILE_HEADER)
 
-    def further_file(self, name: str, path: Path, show: Console | None) -> None:
-        self._hash(f"files.{name}", path, show)
-        self._add(f"files.{name}.file", path.name, Source.FILE_PATH)
-        self._add(f"files.{name}.path", str(path.absolute()), Source.FILE_PATH)
-
     def server(self, said: Mapping[str, Any]) -> None:
         """What a backend's description holds; what is missing or makes no sense is left out."""
         if said.get("kind") != "llama_cpp":
             self._add("alias", _text(said.get("model")), Source.PROVIDER)
             return
         self._add("alias", _text(said.get("model")), Source.SERVER_MODELS)
-        source = Source.SERVER_PROPS
-        self._add("alias", _text(said.get("model_alias")), source)
+        self._add("alias", _text(said.get("model_alias")), Source.SERVER_PROPS)
         if model_path := _text(said.get("model_path")):
             # The server may run on a system with the other kind of slash.
-            self._add("weights.file", model_path.replace("\\", "/").rpartition("/")[2], source)
-            self._add("weights.path", model_path, source)
-        self._server_ftype(_text(said.get("ftype")))
+            name = model_path.replace("\\", "/").rpartition("/")[2]
+            self._add("weights.file", name, Source.SERVER_PROPS)
+            self._add("weights.path", model_path, Source.SERVER_PROPS)
+        if spelling := _text(said.get("ftype")):
+            if ftype := ftype_of(spelling):
+                source = Source.SERVER_GUESS if ftype.guessed else Source.SERVER
+                self._add("quantization.ftype", ftype.name, source)
+            else:
+                self.notes.append(f"the server's file type {spelling!r} is unknown here")
         for name, key, source in _SERVER_NUMBERS:
-            self._add(name, _positive(said.get(key)), source)
-        self._add("build", _text(said.get("build_info")), source)
-        template = _text(said.get("chat_template_sha256"))
+            number = said.get(key)
+            if type(number) is int and number > 0:
+                self._add(name, number, source)
+        self._add("build", _text(said.get("build_info")), Source.SERVER_PROPS)
         # What the server renders is what counts, whatever the file holds.
-        self._add("chat_template.sha256", template, source, first=True)
+        template = _text(said.get("chat_template_sha256"))
+        self._add("chat_template.sha256", template, Source.SERVER_PROPS, first=True)
         if said.get("managed") is True:
             for name in ("cache_type_k", "cache_type_v"):
                 self._add(name, _text(said.get(name)), Source.CONFIG)
 
-    def _server_ftype(self, spelling: str | None) -> None:
-        if spelling is None:
-            return
-        found = ftype_of(spelling)
-        if found is None:
-            self.notes.append(f"the server's file type {spelling!r} is unknown here")
-            return
-        source = Source.SERVER_GUESS if found.guessed else Source.SERVER
-        self._add("quantization.ftype", found.name, source)
-
-    def _hash(self, prefix: str, path: Path, show: Console | None) -> None:
-        digest = file_sha256(path, show=show)
-        self._add(f"{prefix}.sha256", digest.sha256, Source.FILE_BYTES)
-        self._add(f"{prefix}.bytes", digest.bytes, Source.FILE_BYTES)
-        self._bytes_hashed += digest.bytes
-        self._bytes_read += digest.bytes_read
-
     def _add(self, name: str, value: Any, source: Source, *, first: bool = False) -> None:
-        if value is None:
-            return
-        values = self._values.setdefault(name, [])
-        values.insert(0 if first else len(values), ObservedValue(value=value, source=source))
+        if value is not None:
+            values = self.values.setdefault(name, [])
+            values.insert(0 if first else len(values), ObservedValue(value=value, source=source))
 
 
 _SERVER_NUMBERS = (
@@ -206,7 +193,3 @@ def _served_file(said: Mapping[str, Any], seen: _Collection) -> Path | None:
 
 def _text(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
-
-
-def _positive(value: Any) -> int | None:
-    return value if type(value) is int and value > 0 else None

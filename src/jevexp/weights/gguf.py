@@ -44,8 +44,8 @@ class GgufHeader:
     """One model's header; of a split model, all parts together. Null: the header does not say.
 
     Attributes:
-        ftype: the file type; null also where the installed `gguf` library does not know it.
-        ftype_number: the file type as it stands in the header.
+        ftype: the file type; null also where the installed `gguf` library does not know it;
+            `ftype_number` is what stands in the header.
         tensor_types: how many tensors have which type, the most frequent first.
         n_params: elements of all tensors.
         tensor_bytes: what the tensors occupy.
@@ -72,15 +72,12 @@ class GgufHeader:
 
 @dataclass(slots=True)
 class _Metadata:
-    """One file's scalars and chosen texts by key, its arrays' lengths, and what its tensors are.
-
-    `tensor_types` maps the format's number of a type to a count; `n_params` counts elements and
-    `tensor_bytes` what they occupy.
-    """
+    """One file's scalars and chosen texts, its arrays' lengths, and its tensors by type."""
 
     values: dict[str, int | float | str] = field(default_factory=dict)
     lengths: dict[str, int] = field(default_factory=dict)
     chat_template_sha256: str | None = None
+    # By the format's number of a type.
     tensor_types: Counter[int] = field(default_factory=Counter)
     n_params: int = 0
     tensor_bytes: int = 0
@@ -117,10 +114,8 @@ def read_header(path: Path) -> GgufHeader:
     architecture = first.text("general.architecture")
     number = first.whole("general.file_type")
     names = {int(kind): str(kind.name) for kind in GGMLQuantizationType}
-    types: Counter[str] = Counter()
-    for part in metadata:
-        for kind, count in part.tensor_types.items():
-            types[names.get(kind, f"TYPE_{kind}")] += count
+    types = sum((part.tensor_types for part in metadata), Counter[int]())
+    counts = {names.get(kind, f"TYPE_{kind}"): count for kind, count in types.items()}
     return GgufHeader(
         name=first.text("general.name"),
         architecture=architecture,
@@ -128,7 +123,7 @@ def read_header(path: Path) -> GgufHeader:
         ftype_number=number,
         size_label=first.text("general.size_label"),
         quantization_version=first.whole("general.quantization_version"),
-        tensor_types=dict(sorted(types.items(), key=lambda pair: (-pair[1], pair[0]))),
+        tensor_types=dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))),
         n_params=sum(part.n_params for part in metadata),
         tensor_bytes=sum(part.tensor_bytes for part in metadata),
         chat_template_sha256=first.chat_template_sha256,
@@ -176,19 +171,6 @@ class _Walk:
         self._metadata = _Metadata()
 
     def metadata(self) -> _Metadata:
-        n_tensors, n_keys = self._start()
-        seen: set[str] = set()
-        for _ in range(n_keys):
-            key = self._text("a key", _LONGEST_KEY)
-            if key in seen:
-                raise _Malformed(f"the key {key!r} occurs twice")
-            seen.add(key)
-            self._value(key)
-        self._tensors(n_tensors)
-        return self._metadata
-
-    def _start(self) -> tuple[int, int]:
-        """Magic, version and counts; returns how many tensors and keys follow."""
         if self._size == 0:
             raise _Malformed("empty")
         magic = self._take(min(self._size, len(MAGIC)), "the first bytes")
@@ -200,8 +182,15 @@ class _Walk:
         if version not in (2, 3):
             raise _Malformed(f"GGUF version {version}; versions 2 and 3 can be read")
         n_tensors = self._count("tensors", _MOST_TENSORS, least_bytes=24)
-        n_keys = self._count("keys", _MOST_KEYS, least_bytes=13)
-        return n_tensors, n_keys
+        seen: set[str] = set()
+        for _ in range(self._count("keys", _MOST_KEYS, least_bytes=13)):
+            key = self._text("a key", _LONGEST_KEY)
+            if key in seen:
+                raise _Malformed(f"the key {key!r} occurs twice")
+            seen.add(key)
+            self._value(key)
+        self._tensors(n_tensors)
+        return self._metadata
 
     def _value(self, key: str) -> None:
         kind = self._number("<I", f"the type of {key}")
