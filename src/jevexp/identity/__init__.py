@@ -5,10 +5,4 @@ from jevexp.identity.fingerprint import fingerprint
 from jevexp.identity.observed import Observed, observe
 from jevexp.identity.reconcile import reconcile
 
-__all__ = [
-    "Observed",
-    "fingerprint",
-    "model_config",
-    "observe",
-    "reconcile",
-]
+__all__ = ["Observed", "fingerprint", "model_config", "observe", "reconcile"]

@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 import yaml  # type: ignore[import-untyped]
 
-from jevexp.identity.observed import Observed
+from jevexp.identity.observed import Observed, further_files
 from jevexp.settings import CacheType
 
 _EXTENSION = re.compile(r"(-\d{5}-of-\d{5})?\.gguf$", re.IGNORECASE)
@@ -27,11 +27,7 @@ def model_config(observed: Observed, name: str) -> str:
     file, context = observed.value("weights.file"), observed.value("context")
     ftype = observed.certain("quantization.ftype")
     caches = {field: observed.value(field) for field in ("cache_type_k", "cache_type_v")}
-    further = [
-        field.removeprefix("files.").removesuffix(".sha256")
-        for field in observed.values
-        if field.startswith("files.") and field.endswith(".sha256")
-    ]
+    further = further_files(observed.values)
     files = {name: _file(observed, f"files.{name}", read_here=True) for name in further}
     option = {
         "defaults": ["unclaimed"],

@@ -6,6 +6,7 @@ from typing import Any
 
 from jevexp.core.identity import Fingerprint, IdentityReport
 from jevexp.core.json import dumps, representable
+from jevexp.identity.observed import further_files
 
 # Goes up with every change to what is hashed or how: old and new values never compare.
 FINGERPRINT_VERSION = 1
@@ -42,11 +43,7 @@ def fingerprint(
         weights = {"sha256": None, "model": report.known("alias")}
     else:
         weights = {"sha256": None, "declared_sha256": claimed, **facts}
-    files = [
-        name.removeprefix("files.").removesuffix(".sha256")
-        for name in sorted(report.fields)
-        if name.startswith("files.") and name.endswith(".sha256")
-    ]
+    files = further_files(sorted(report.fields))
     inputs: dict[str, Any] = representable(
         {
             "backend": description.get("kind"),

@@ -5,7 +5,7 @@
 'Q4_K_M'
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -189,6 +189,12 @@ def _served_file(said: Mapping[str, Any], seen: _Collection) -> Path | None:
         return Path(model_path)
     seen.notes.append(f"the weights could not be read: {reason}")
     return None
+
+
+def further_files(fields: Iterable[str]) -> list[str]:
+    """The names of further files, such as the projector, among the names of fields."""
+    hashes = [name for name in fields if name.startswith("files.") and name.endswith(".sha256")]
+    return [name.removeprefix("files.").removesuffix(".sha256") for name in hashes]
 
 
 def _text(value: Any) -> str | None:

@@ -56,10 +56,8 @@ class TrackedRun:
 class RunReport:
     """What can be computed of a run; a tracker calls what it needs.
 
-    Attributes:
-        intervals: computes the intervals of the headline numbers.
-        write: writes report.html and its plots into a folder, or nothing where the run has no
-            numbers; None where that would take too long.
+    `intervals` are those of the headline numbers. `write` writes report.html and its plots into a
+    folder, or nothing where the run has no numbers; None where that would take too long.
     """
 
     intervals: Callable[[], Intervals] = dict
@@ -146,11 +144,7 @@ class Tracker(ABC):
 
 
 def make_tracker(settings: TrackerSettings, outputs: Path) -> Tracker:
-    """One tracker; nothing is opened or asked yet.
-
-    Args:
-        settings: which one, and where it logs.
-        outputs: the folder of runs, where a tracker may keep what it makes.
+    """One tracker; nothing is opened or asked yet. `outputs` is the folder of runs.
 
     Raises:
         InputError: the settings name something that cannot be used.

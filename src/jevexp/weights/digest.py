@@ -14,15 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from rich import progress
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
 
 from jevexp.core.json import dumps, loads
 from jevexp.errors import InputError
@@ -176,12 +169,12 @@ def _stamp(path: Path, descriptor: int | None = None) -> dict[str, int]:
 def _hash(path: Path, stamp: Mapping[str, int], show: Console | None) -> str:
     digest = hashlib.sha256()
     size, read = stamp["size"], 0
-    bar = Progress(
-        TextColumn("hashing {task.description}", markup=False),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
+    bar = progress.Progress(
+        progress.TextColumn("hashing {task.description}", markup=False),
+        progress.BarColumn(),
+        progress.DownloadColumn(),
+        progress.TransferSpeedColumn(),
+        progress.TimeRemainingColumn(),
         console=show,
         transient=True,
         disable=show is None or not show.is_terminal,

@@ -72,11 +72,7 @@ class ChildStore:
 
     def write(self, content: Content) -> TrackedRun:
         """Log a run; once, however often it is called."""
-        plain = {
-            field.name: getattr(content, field.name)
-            for field in fields(content)
-            if field.name not in _LAZY
-        }
+        plain = {f.name: getattr(content, f.name) for f in fields(content) if f.name not in _LAZY}
         answers: dict[str, Callable[[Any], Any]] = {"note": lambda _: content.note()}
         if (report := content.report) is not None:
             answers["report"] = lambda folder: report(Path(folder))

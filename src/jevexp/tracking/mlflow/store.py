@@ -185,21 +185,17 @@ def _client(location: StoreLocation) -> Any:
     class Client(MlflowClient):  # type: ignore[misc]  # it has no types
         """MLflow would go wherever a run's entry says, with the login of the environment."""
 
-        def log_artifact(
-            self, run_id: str, local_path: str, artifact_path: str | None = None
-        ) -> None:
-            self._files(run_id).log_artifact(local_path, artifact_path)
+        def log_artifact(self, run_id: str, *arguments: Any) -> None:
+            self._files(run_id).log_artifact(*arguments)
 
-        def log_artifacts(
-            self, run_id: str, local_dir: str, artifact_path: str | None = None
-        ) -> None:
-            self._files(run_id).log_artifacts(local_dir, artifact_path)
+        def log_artifacts(self, run_id: str, *arguments: Any) -> None:
+            self._files(run_id).log_artifacts(*arguments)
 
-        def list_artifacts(self, run_id: str, path: str | None = None) -> Any:
-            return self._files(run_id).list_artifacts(path)
+        def list_artifacts(self, run_id: str, *arguments: Any) -> Any:
+            return self._files(run_id).list_artifacts(*arguments)
 
-        def download_artifacts(self, run_id: str, path: str, dst_path: str | None = None) -> Any:
-            return self._files(run_id).download_artifacts(path, dst_path)
+        def download_artifacts(self, run_id: str, *arguments: Any) -> Any:
+            return self._files(run_id).download_artifacts(*arguments)
 
         def _files(self, run_id: str) -> Any:
             if last.get("run") != run_id:
