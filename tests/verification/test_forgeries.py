@@ -124,6 +124,27 @@ def test_a_number_of_one_family_in_the_summary(run: Path) -> None:
     assert line.startswith(f"{SUMMARY}: per_family.adequacy.latency.p50_s: ")
 
 
+@pytest.mark.parametrize("content", ["[1]", '"x"', "0", "null"])
+def test_a_summary_that_is_no_object(run: Path, content: str) -> None:
+    (run / SUMMARY).write_text(content)
+
+    assert failed(run) == {"summary": [f"{SUMMARY}: is no object"]}
+    numbers = verify_run(run).check("numbers")
+    assert (numbers.result, numbers.reason) == (Result.NOT_CHECKED, "the summary cannot be read")
+
+
+def test_probabilities_in_another_order(run: Path) -> None:
+    """The order of the labels is that of the question."""
+
+    def change(record: dict[str, Any]) -> None:
+        for field in ("probs", "probs_as_returned"):
+            record[field] = dict(reversed(record[field].items()))
+
+    edit_line(run, RESULTS, 3, change)
+
+    assert {"answers", "scores"} <= failed(run).keys()
+
+
 def test_records_in_another_order(run: Path) -> None:
     records = lines(run, RESULTS)
     write_lines(run, RESULTS, [records[1], records[0], *records[2:]])

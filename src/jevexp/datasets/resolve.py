@@ -126,13 +126,13 @@ def _load(dataset: Dataset, sources: Sequence[_Source]) -> LoadedDataset:
                 tasks=n_tasks,
             )
         )
-    whole = hash_of(canonical)
-    if dataset.dataset_hash not in (None, whole):
-        raise InputError(f"dataset.dataset_hash: expected {dataset.dataset_hash}, found {whole}")
+    dataset_hash, expected = hash_of(canonical), dataset.dataset_hash
+    if expected not in (None, dataset_hash):
+        raise InputError(f"dataset.dataset_hash: expected {expected}, found {dataset_hash}")
     return LoadedDataset(
         name=dataset.name,
         tasks=Tasks(lines),
-        dataset_hash=whole,
+        dataset_hash=dataset_hash,
         files=tuple(files),
         pin={field: getattr(dataset, field) for field in PIN_FIELDS},
     )

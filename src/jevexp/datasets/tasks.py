@@ -164,8 +164,8 @@ def _parse(raw: bytes, *, strict: bool) -> tuple[str, bytes]:
         text = raw.rstrip(b"\r\n").decode()
         document = loads(text, lenient=True)
     except UnicodeDecodeError as error:
-        at = error.start
-        raise _BadLine(f"not UTF-8: byte 0x{raw[at]:02x} at position {at + 1}") from error
+        place = error.start
+        raise _BadLine(f"not UTF-8: byte 0x{raw[place]:02x} at position {place + 1}") from error
     except json.JSONDecodeError as error:
         raise _BadLine(f"not JSON: {error.msg} at column {error.colno}") from error
     except ValueError as error:
@@ -202,8 +202,8 @@ def _refuse_unknown(fields: dict[str, Any], model: type[BaseModel], *, prefix: s
     known = list(model.model_fields)
     for key in fields:
         if key not in known:
-            near = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
-            hint = f"did you mean {prefix}{near[0]}?" if near else f"there are {', '.join(known)}"
+            names = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
+            hint = f"did you mean {prefix}{names[0]}?" if names else f"there are {', '.join(known)}"
             raise _BadLine(
                 f"{prefix}{key if key.isidentifier() else repr(key)}: no such field; {hint}"
             )
@@ -218,10 +218,10 @@ def _explain(error: ValidationError) -> str:
     reason = _REASONS.get(first["type"], first["msg"])
     if first["type"] in _WITHOUT_FINDING:
         return f"{place}: {reason}"
-    for field, either in _UNIONS.items():
+    for field, types in _UNIONS.items():
         if place.startswith(field):
             # Pydantic adds the type that it tried last.
-            place, reason = field, either
+            place, reason = field, types
     return f"{place}: {reason}, found {_shown(first['input'])}"
 
 

@@ -192,13 +192,13 @@ def differences(stored: Any, computed: Any, at: str = "") -> Iterator[str]:
         yield f"{at}: stored {dumps(stored)}, computed {dumps(computed)}"
 
 
-def same(one: Any, other: Any) -> bool:
+def same(left: Any, right: Any) -> bool:
     """Whether two plain values are the same, numbers up to how they were summed."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return list(one) == list(other) and all(same(one[key], other[key]) for key in one)
-    if is_number(one) and is_number(other):
-        return math.isclose(one, other, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
-    return type(one) is type(other) and bool(one == other)
+    if isinstance(left, dict) and isinstance(right, dict):
+        return list(left) == list(right) and all(same(left[key], right[key]) for key in left)
+    if is_number(left) and is_number(right):
+        return math.isclose(left, right, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
+    return type(left) is type(right) and bool(left == right)
 
 
 def is_number(value: Any) -> bool:

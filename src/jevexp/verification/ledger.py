@@ -183,12 +183,12 @@ class Rows:
             return given_back | (self.overcharged & set(planned))
         if not (context.cut_off or reason == StopReason.LEDGER_UNAVAILABLE):
             return given_back
-        left = [task for task in planned if task not in given_back]
+        unexplained = [task for task in planned if task not in given_back]
         if at_once == 1:
             # One after the other, only the last one can have been in flight.
-            return set(left) if left == list(rows)[-1:] else set()
+            return set(unexplained) if unexplained == list(rows)[-1:] else set()
         # In flight, reserved ahead, and answered without a record yet.
-        return given_back.union(left) if len(left) <= 3 * at_once else given_back
+        return given_back.union(unexplained) if len(unexplained) <= 3 * at_once else given_back
 
     def _check_manifest(self) -> None:
         if self._context.manifest.finished is None:

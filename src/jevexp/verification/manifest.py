@@ -251,10 +251,9 @@ def _check_fields(context: VerificationContext, report: IdentityReport, check: C
     expected = _in_order(representable(claims))
     check.expect("identity.fields, what is declared", _in_order(declared), expected)
     for name, field in report.fields.items():
-        again = judge(name, field.declared, field.observed)
-        check.expect(f"identity.fields.{name}.verdict", field.verdict, again.verdict)
-    verdict = overall(report.fields, report.findings)
-    check.expect("identity.verdict", report.verdict, verdict)
+        verdict = judge(name, field.declared, field.observed).verdict
+        check.expect(f"identity.fields.{name}.verdict", field.verdict, verdict)
+    check.expect("identity.verdict", report.verdict, overall(report.fields, report.findings))
 
 
 def _in_order(fields: Mapping[str, Any]) -> str:

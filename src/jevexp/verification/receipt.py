@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from jevexp.core.json import dumps, loads
-from jevexp.core.record import Summary
 from jevexp.errors import InputError
-from jevexp.store import Manifest
+from jevexp.store import RunDirectory
 from jevexp.store.checksums import CHECKSUMS, file_sha256
 from jevexp.store.directory import LEDGER, MANIFEST, RAW, RESULTS, SUMMARY
 from jevexp.untrusted.console import printable_json
@@ -21,7 +20,7 @@ VERSION = 1
 RECEIPT = "receipt"
 _FILES = (CHECKSUMS, MANIFEST, RESULTS, SUMMARY, LEDGER)
 _NUMBERS = ("n_planned", "n_attempted", "n_scorable", "n_correct", "accuracy", "macro_accuracy",
-            "brier_mean", "ordinal_mae")  # fmt: skip
+            "brier_mean", "ordinal_mae", "ece")  # fmt: skip
 _MOST_BYTES = 1 << 20
 
 
@@ -32,12 +31,13 @@ def make_receipt(root: Path) -> dict[str, Any]:
     one line a raw file, sorted by name: its SHA-256, two spaces, its name, a newline.
 
     Raises:
-        ValueError: a file is not what it has to be.
+        InputError: manifest or summary is not what it has to be.
         OSError: a file cannot be read.
     """
     tree = read_tree(root)
-    manifest = Manifest.model_validate(loads(read_document(root / MANIFEST, follow_links=False)))
-    summary = Summary.model_validate(loads(read_document(root / SUMMARY, follow_links=False)))
+    directory = RunDirectory(root)
+    manifest = directory.read_manifest()
+    summary = directory.read_summary()
     listing = hashlib.sha256()
     raw = sorted(tree.below(RAW))
     for name in raw:
@@ -62,7 +62,7 @@ def make_receipt(root: Path) -> dict[str, Any]:
         "model": manifest.model.requested,
         "backend": manifest.backend.name,
         "counts": manifest.counts.model_dump(mode="json"),
-        "numbers": {name: summary.number(name) for name in [*_NUMBERS, "ece"]},
+        "numbers": {name: summary and summary.number(name) for name in _NUMBERS},
         "charged_usd": manifest.ledger.charged_by_run_usd,
         "versions": {
             "manifest": manifest.version,
@@ -104,15 +104,15 @@ def check_receipt(report: Report, receipt: dict[str, Any]) -> Report:
     """The report with one more check: every field of the receipt is the directory's own."""
     check = Check(RECEIPT, f"hashes and numbers of the receipt, that of {CHECKSUMS} included")
     with check.guarded(MANIFEST):
-        found = dict(_leaves(make_receipt(report.path)))
+        fields = dict(_leaves(make_receipt(report.path)))
         expected = dict(_leaves(receipt))
-        for name in dict.fromkeys([*expected, *found]):
+        for name in dict.fromkeys([*expected, *fields]):
             check.count += 1
-            if dumps(found.get(name)) != dumps(expected.get(name)) or name not in found:
+            if dumps(fields.get(name)) != dumps(expected.get(name)) or name not in fields:
                 file = name.removeprefix("files.") if name.startswith("files.") else MANIFEST
                 check.fail(file, f"{name}: is not as in the receipt")
-    left = tuple(name for name in report.not_covered if name != CHECKSUMS)
-    return replace(report, checks=(*report.checks, check), not_covered=left)
+    not_covered = tuple(name for name in report.not_covered if name != CHECKSUMS)
+    return replace(report, checks=(*report.checks, check), not_covered=not_covered)
 
 
 def _leaves(value: dict[str, Any], at: str = "") -> Iterator[tuple[str, Any]]:
