@@ -35,7 +35,7 @@ class Observed:
 
     def value(self, name: str) -> Any:
         """What the strongest source says about a field; None where nobody does."""
-        return next((found.value for found in self.values.get(name, ())), None)
+        return next((observation.value for observation in self.values.get(name, ())), None)
 
     def certain(self, name: str) -> str | None:
         """What the strongest source says that does not only guess; None where all do."""
@@ -75,7 +75,7 @@ def observe(
     for name, further in (files or {}).items():
         seen.file(f"files.{name}", further)
     seen.server(description)
-    values = {name: tuple(found) for name, found in seen.values.items()}
+    values = {name: tuple(observations) for name, observations in seen.values.items()}
     return Observed(values, tuple(seen.notes), seen.bytes_hashed, seen.bytes_read, seen.header)
 
 
@@ -113,35 +113,35 @@ class _Collection:
         for name, attribute in _HEADER_FIELDS.items():
             self._add(name, getattr(header, attribute), Source.FILE_HEADER)
 
-    def server(self, said: Mapping[str, Any]) -> None:
+    def server(self, description: Mapping[str, Any]) -> None:
         """What a backend's description holds; what is missing or makes no sense is left out."""
-        if said.get("kind") != "llama_cpp":
-            self._add("alias", _text(said.get("model")), Source.PROVIDER)
+        if description.get("kind") != "llama_cpp":
+            self._add("alias", _text(description.get("model")), Source.PROVIDER)
             return
-        self._add("alias", _text(said.get("model")), Source.SERVER_MODELS)
-        self._add("alias", _text(said.get("model_alias")), Source.SERVER_PROPS)
-        if model_path := _text(said.get("model_path")):
+        self._add("alias", _text(description.get("model")), Source.SERVER_MODELS)
+        self._add("alias", _text(description.get("model_alias")), Source.SERVER_PROPS)
+        if model_path := _text(description.get("model_path")):
             # The server may run on a system with the other kind of slash.
             name = model_path.replace("\\", "/").rpartition("/")[2]
             self._add("weights.file", name, Source.SERVER_PROPS)
             self._add("weights.path", model_path, Source.SERVER_PROPS)
-        if spelling := _text(said.get("ftype")):
+        if spelling := _text(description.get("ftype")):
             if ftype := ftype_of(spelling):
                 source = Source.SERVER_GUESS if ftype.guessed else Source.SERVER
                 self._add("quantization.ftype", ftype.name, source)
             else:
                 self.notes.append(f"the server's file type {spelling!r} is unknown here")
         for name, key, source in _SERVER_NUMBERS:
-            number = said.get(key)
+            number = description.get(key)
             if type(number) is int and number > 0:
                 self._add(name, number, source)
-        self._add("build", _text(said.get("build_info")), Source.SERVER_PROPS)
+        self._add("build", _text(description.get("build_info")), Source.SERVER_PROPS)
         # What the server renders is what counts, whatever the file holds.
-        template = _text(said.get("chat_template_sha256"))
+        template = _text(description.get("chat_template_sha256"))
         self._add("chat_template.sha256", template, Source.SERVER_PROPS, first=True)
-        if said.get("managed") is True:
+        if description.get("managed") is True:
             for name in ("cache_type_k", "cache_type_v"):
-                self._add(name, _text(said.get(name)), Source.CONFIG)
+                self._add(name, _text(description.get(name)), Source.CONFIG)
 
     def _add(self, name: str, value: Any, source: Source, *, first: bool = False) -> None:
         if value is not None:
@@ -158,8 +158,6 @@ _SERVER_NUMBERS = (
     ("context", "n_ctx", Source.SERVER),
     ("slots", "total_slots", Source.SERVER_PROPS),
 )
-
-
 _HEADER_FIELDS = {
     "quantization.tensor_types": "tensor_types",
     "chat_template.sha256": "chat_template_sha256",
@@ -174,14 +172,16 @@ _HEADER_FIELDS = {
 }
 
 
-def _served_file(said: Mapping[str, Any], seen: _Collection) -> Path | None:
+def _served_file(description: Mapping[str, Any], seen: _Collection) -> Path | None:
     """The file that a server on this machine says it serves; None, and a note why, else."""
-    if said.get("kind") != "llama_cpp":
+    if description.get("kind") != "llama_cpp":
         return None
-    model_path = _text(said.get("model_path"))
+    model_path = _text(description.get("model_path"))
     if model_path is None:
         reason = "the server names no file"
-    elif not (said.get("managed") is True or is_loopback(_text(said.get("base_url")) or "")):
+    elif not (
+        description.get("managed") is True or is_loopback(_text(description.get("base_url")) or "")
+    ):
         reason = "the server is on another machine"
     elif not Path(model_path).is_absolute():
         reason = f"the server's path {model_path!r} is relative to a folder that is not known here"

@@ -190,15 +190,15 @@ def _alias_quantization(claims: Mapping[str, Any], observed: Observed) -> Iterat
         return
     names = [claims["alias"], *(value.value for value in observed.values.get("alias", ()))]
     for name in dict.fromkeys(map(str, names)):
-        said = quantizations_in(name)
-        if not said or any(truth in types for types in said):
+        named = quantizations_in(name)
+        if not named or any(truth in types for types in named):
             continue
         level = Level.WARNING
-        words = " and ".join(" or ".join(sorted(types)) for types in said)
+        words = " and ".join(" or ".join(sorted(types)) for types in named)
         rest = f"the weights are {header}" if header else f"{claim} is declared"
         if claim == truth:
             level, rest = Level.EXPLAINED, f"{rest}, as declared"
-        elif claim is not None and any(claim in types for types in said):
+        elif claim is not None and any(claim in types for types in named):
             level = Level.CONTRADICTION
         yield _finding(level, "alias_quantization", "alias", f"{name!r} says {words}, {rest}")
 

@@ -33,15 +33,10 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TrackedRun:
-    """A run as the tracker knows it.
+    """A run as the tracker knows it, by its own ids of the run and of what holds it beside others.
 
-    Attributes:
-        run_id: the tracker's own id.
-        experiment_id: the tracker's id of what holds the run beside others.
-        name: its name in lists.
-        directory: the name of the run directory.
-        change: what logging it did; NONE where it was only looked up.
-        traced: whether it has its traces.
+    `directory` is the name of the run directory, `change` what logging it did (NONE where it was
+    only looked up), `traced` whether it has its traces.
     """
 
     run_id: str

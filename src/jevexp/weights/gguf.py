@@ -292,20 +292,19 @@ class _Walk:
         return struct.unpack(form, self._take(struct.calcsize(form), what))[0]
 
     def _take(self, count: int, what: str) -> bytes:
-        self._check(count, what)
+        self._advance(count, what)
         taken = self._file.read(count)
         if len(taken) < count:
             raise _Malformed(f"shrank while it was read, at {what}")
-        self._at += count
         return taken
 
     def _skip(self, count: int, what: str) -> None:
-        self._check(count, what)
+        self._advance(count, what)
         self._file.seek(count, os.SEEK_CUR)
-        self._at += count
 
-    def _check(self, count: int, what: str) -> None:
+    def _advance(self, count: int, what: str) -> None:
         if self._at + count > self._size:
             raise _Malformed(
                 f"ends early: {what} needs {count} bytes at {self._at}, found {self._size} in all"
             )
+        self._at += count

@@ -49,7 +49,6 @@ _MOST_ANSWER_BYTES = 64 << 20
 _TICK_S = 0.1
 _LAZY = ("note", "report", "traces")
 _RUNS = TypeAdapter(list[TrackedRun])
-
 # Each gets what the process says with its question: a folder to write into, or addresses.
 Answers = Mapping[str, Callable[[Any], Any]]
 

@@ -37,13 +37,11 @@ class Trace:
     """One answered task.
 
     Attributes:
-        task_id: the task's id, and the trace's name.
         inputs: what was asked, without the right answer; MLflow's evaluation view pairs by it.
         outputs: the prediction and the distribution, or what went wrong.
         ok: whether a valid answer came back.
         start_ns: when it was asked, in nanoseconds since the epoch; `end_ns`: when it was answered.
         expected: the right answer; None where none is known.
-        assessments: what the answer is worth, by name.
     """
 
     task_id: str

@@ -22,7 +22,6 @@ def make_links(
 
     Args:
         base: where the user interface is, such as http://127.0.0.1:5000.
-        runs: those that are shown.
         comparisons: runs that hold the comparison of a sweep.
     """
     root = base.rstrip("/")

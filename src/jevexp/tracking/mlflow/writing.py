@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar
+from typing import Any
 
 from jevexp.core.json import dumps
 from jevexp.tracking import Change, SweepComparison, TrackedRun
@@ -23,8 +23,6 @@ BATCH = 100
 # What MLflow keeps of a trace for its lists.
 PREVIEW = 1000
 TABLE = "tables/per_task.json"
-CONFIG = "config.yaml"
-REPORT_FILE = "report.html"
 # The tag with the name of the report among the artifacts, once it is there.
 REPORT = "jev.report"
 
@@ -57,7 +55,7 @@ def write(client: Any, experiment_id: str, content: Content) -> TrackedRun:
             content.report(Path(folder))
             if any(Path(folder).iterdir()):
                 client.log_artifacts(run_id, folder)
-                client.set_tag(run_id, REPORT, REPORT_FILE)
+                client.set_tag(run_id, REPORT, "report.html")
                 added = True
     if content.traces is not None and TRACES not in known:
         count = write_traces(client, experiment_id, run_id, content.traces())
@@ -124,7 +122,7 @@ def _log_artifacts(client: Any, run_id: str, content: Content) -> None:
         client.log_artifact(run_id, path)
     if content.raw is not None:
         client.log_artifacts(run_id, content.raw, Path(content.raw).name)
-    client.log_dict(run_id, content.config, CONFIG)
+    client.log_dict(run_id, content.config, "config.yaml")
     # Not `log_table`: that needs pandas, and appends where a table is there already.
     with TemporaryDirectory() as folder:
         table = Path(folder) / Path(TABLE).name
@@ -132,10 +130,7 @@ def _log_artifacts(client: Any, run_id: str, content: Content) -> None:
         client.log_artifact(run_id, str(table), str(Path(TABLE).parent))
 
 
-T = TypeVar("T")
-
-
-def batches(values: Iterable[T], size: int) -> Iterator[list[T]]:
+def batches(values: Iterable[Any], size: int) -> Iterator[list[Any]]:
     """The values in lists of at most `size`, read as they are needed."""
     remaining = iter(values)
     while batch := list(islice(remaining, size)):
