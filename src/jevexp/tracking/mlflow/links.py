@@ -18,11 +18,8 @@ def make_links(
 
     They are the run itself where it is single, the runs of the experiment, the metrics of these
     runs as charts, their parameters and metrics side by side, their per-task tables, their traces
-    where they have any, and the report of each comparison of a sweep.
-
-    Args:
-        base: where the user interface is, such as http://127.0.0.1:5000.
-        comparisons: runs that hold the comparison of a sweep.
+    where they have any, and the report of each comparison of a sweep. `base` is where the user
+    interface is, such as http://127.0.0.1:5000; `comparisons` are runs of their own.
     """
     root = base.rstrip("/")
     experiment_id = runs[0].experiment_id
