@@ -3,7 +3,7 @@
 import difflib
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
@@ -56,9 +56,6 @@ class Tasks(Sequence[Task]):
         if isinstance(index, slice):
             return Tasks(self._lines[index])
         return Task.model_validate(loads(self._lines[index]))
-
-    def __iter__(self) -> Iterator[Task]:
-        return (Task.model_validate(loads(line)) for line in self._lines)
 
     def __len__(self) -> int:
         return len(self._lines)

@@ -10,7 +10,7 @@ from operator import getitem
 from pathlib import Path
 from typing import Any
 
-from jevexp.core.identity import ClaimStatus, IdentityReport
+from jevexp.core.identity import ClaimStatus
 from jevexp.core.json import dumps, loads, representable
 from jevexp.core.record import Record
 from jevexp.core.task import Task
@@ -79,8 +79,18 @@ def check_manifest(
         if manifest.finished is not None:
             if SUMMARY not in context.tree.files:
                 check.fail(SUMMARY, "is missing from a run that ended")
-            expected = _by_records(manifest, list(records.values()))
-            _expect(manifest, expected, check, source=f", by {RESULTS}")
+            attempts = records.values()
+            by_records = {
+                "counts.attempted": len(attempts),
+                "counts.answered": sum(record.ok for record in attempts),
+                "counts.valid": sum(record.ok and record.valid for record in attempts),
+                "model.resolved": sorted(
+                    {record.model for record in attempts if record.ok and record.model}
+                ),
+                "cost_basis": sorted({record.cost_basis for record in attempts}),
+                "model.session": manifest.backend.description.get("model"),
+            }
+            _expect(manifest, by_records, check, source=f", by {RESULTS}")
 
 
 def _expect(
@@ -114,19 +124,6 @@ def _by_config(manifest: Manifest) -> dict[str, Any]:
     if "runner" in resolved:
         expected["concurrency"] = resolved["runner"]["concurrency"]
     return expected
-
-
-def _by_records(manifest: Manifest, records: Sequence[Record]) -> dict[str, Any]:
-    return {
-        "counts.attempted": len(records),
-        "counts.answered": sum(record.ok for record in records),
-        "counts.valid": sum(record.ok and record.valid for record in records),
-        "model.resolved": sorted(
-            {record.model for record in records if record.ok and record.model}
-        ),
-        "cost_basis": sorted({record.cost_basis for record in records}),
-        "model.session": manifest.backend.description.get("model"),
-    }
 
 
 def _ending_faults(manifest: Manifest) -> Iterator[str]:
@@ -230,7 +227,18 @@ def check_identity(context: VerificationContext, records: Mapping[str, Record]) 
             check.reason = "the provider was never opened"
         return check
     with check.guarded(MANIFEST):
-        _check_fields(context, report, check)
+        claims = declared_fields(ModelIdentity.of(context.resolved["model"], at="model"))
+        declared = {
+            name: field.declared
+            for name, field in report.fields.items()
+            if field.declared is not None
+        }
+        expected = _in_order(representable(claims))
+        check.expect("identity.fields, what is declared", _in_order(declared), expected)
+        for name, field in report.fields.items():
+            verdict = judge(name, field.declared, field.observed).verdict
+            check.expect(f"identity.fields.{name}.verdict", field.verdict, verdict)
+        check.expect("identity.verdict", report.verdict, overall(report.fields, report.findings))
         contradicted = report.verdict is ClaimStatus.CONTRADICTED
         if contradicted and context.resolved["identity"] == "strict":
             check.expect("status", manifest.status, RunStatus.REFUSED)
@@ -241,19 +249,6 @@ def check_identity(context: VerificationContext, records: Mapping[str, Record]) 
         check.expect("fingerprint.value", stored.value, computed.value)
         check.expect("fingerprint.inputs", _in_order(stored.inputs), _in_order(computed.inputs))
     return check
-
-
-def _check_fields(context: VerificationContext, report: IdentityReport, check: Check) -> None:
-    claims = declared_fields(ModelIdentity.of(context.resolved["model"], at="model"))
-    declared = {
-        name: field.declared for name, field in report.fields.items() if field.declared is not None
-    }
-    expected = _in_order(representable(claims))
-    check.expect("identity.fields, what is declared", _in_order(declared), expected)
-    for name, field in report.fields.items():
-        verdict = judge(name, field.declared, field.observed).verdict
-        check.expect(f"identity.fields.{name}.verdict", field.verdict, verdict)
-    check.expect("identity.verdict", report.verdict, overall(report.fields, report.findings))
 
 
 def _in_order(fields: Mapping[str, Any]) -> str:
