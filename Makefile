@@ -2,9 +2,10 @@
 VENV ?= .venv
 PYTHON ?= python3
 PYTEST_ARGS ?=
-# Processes that share the tests; files stay whole, so that a server is started once for them. Not
-# those with the most tests first: what takes long has few.
-WORKERS ?= auto
+# Processes that share the tests, one more than there are cores: tests also wait, for disks and for
+# servers. Files stay whole, so that a server is started once for them. Not those with the most
+# tests first: what takes long has few.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # What `make mutants` is told, as in MUTANTS='--modules ledger --count 100 --seed 7'.
 MUTANTS ?=
 # With Python 3.12 or newer, EXTRAS=dev,bridge adds judgevet and typevet to what is tested.

@@ -67,7 +67,7 @@ def test_parallel_runs_share_a_tracking_database_that_none_of_them_found(workpla
         "-m",
         "dataset=demo",
         "caps=smoke",
-        "backend.seed=1,2,3,4",
+        "backend.seed=1,2",
         "hydra/launcher=joblib",
         "hydra.launcher.n_jobs=2",
         cwd=workplace,
@@ -79,11 +79,11 @@ def test_parallel_runs_share_a_tracking_database_that_none_of_them_found(workpla
 
     client = MlflowClient(f"sqlite:///{workplace}/outputs/mlflow.db")
     found = client.search_runs([client.get_experiment_by_name("jevexp").experiment_id])
-    assert [run.info.status for run in found] == ["FINISHED"] * 5
+    assert [run.info.status for run in found] == ["FINISHED"] * 3
     runs = [run for run in found if run.data.tags["jev.kind"] == "run"]
-    assert len(runs) == 4
+    assert len(runs) == 2
     assert all("95 % interval" in run.data.tags["mlflow.note.content"] for run in runs)
-    assert {run.data.params["backend.seed"] for run in runs} == {"1", "2", "3", "4"}
+    assert {run.data.params["backend.seed"] for run in runs} == {"1", "2"}
     assert {run.data.tags["jev.sweep"] for run in runs} == {only_sweep(workplace).name}
     assert all(run.info.run_id in done.out for run in runs)
     # The launching process compares them: one run of its own, whose page is named.

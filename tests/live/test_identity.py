@@ -13,7 +13,7 @@ from tests.support.proxy import proxying
 
 pytestmark = pytest.mark.live
 
-GEMMA = ("dataset=demo", "caps=smoke", "backend=llama_cpp", "model=gemma3_270m_q4km")
+GEMMA = ("dataset=demo", "caps.limit=1", "backend=llama_cpp", "model=gemma3_270m_q4km")
 UNTRACKED = "tracking=none"
 HISTOGRAM = {"F32": 109, "Q5_0": 81, "Q4_K": 27, "Q8_0": 10, "Q6_K": 9}
 SHA256 = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"

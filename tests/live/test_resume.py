@@ -15,7 +15,7 @@ from tests.crash.child import Kill, start
 pytestmark = pytest.mark.live
 
 # How many tasks are asked, and at which one it is killed: the large model needs half a second each.
-EXTENT = {"tiny": (48, 20), "gemma": (12, 5)}
+EXTENT = {"tiny": (48, 20), "gemma": (6, 3)}
 # What another run of the same model on the same tasks measures anew.
 _MEASURED = {"ts", "latency_s", "prepare_s", "runtime", "raw_sha256"}
 
