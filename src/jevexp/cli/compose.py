@@ -29,7 +29,7 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
 from jevexp.cli import conf_dir
-from jevexp.cli.hydra_node import Given, check_config_files, check_hydra_node, hydra_fields
+from jevexp.cli.hydra_node import check_config_files, check_hydra_node, hydra_fields
 from jevexp.core.json import dumps
 from jevexp.errors import InputError
 from jevexp.settings import Settings, unknown_field
@@ -37,16 +37,8 @@ from jevexp.untrusted.writing import make_folder, write_new
 
 # Made once in the launching process: two starts in the same second never share a directory.
 _LAUNCH_UID = secrets.token_hex(3)
-# What a value on the command line may cause inside of Hydra, which does not look at it before.
-_HYDRA_PASSES_ON = (
-    AssertionError,
-    AttributeError,
-    LookupError,
-    OSError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
+# What a value on the command line may cause inside of Hydra, which does not check it first.
+_PYTHON_ERRORS = (AssertionError, AttributeError, LookupError, OSError, RecursionError)
 # The extra that brings each launcher, by the plugins' own options, which ours build on.
 LAUNCHER_EXTRAS = {
     "joblib": "parallel",
@@ -64,7 +56,7 @@ class Composition:
 
     `fixed` says whether `settings` are those of all runs: some sweepers choose as they go.
     `launched` says whether a launcher starts processes for the runs. `composed` is the one run's
-    configuration as Hydra has it, null for a sweep.
+    configuration as Hydra has it, None for a sweep.
     """
 
     settings: tuple[Settings, ...]
@@ -122,22 +114,22 @@ def compose_command(arguments: Namespace) -> Composition:
     """
     check_flags(arguments)
     overrides = [search_path(arguments.config_dir), *arguments.overrides]
-    with _hydra(), _one_line():
-        fields = hydra_fields(_parser().parse_overrides(list(arguments.overrides)))
+    with _hydra():
+        fields = _checked_fields(arguments.overrides)
         shared = _without_sweeps(overrides)
         base = _compose(shared, fields)
         mode = base.hydra.mode
-        is_sweep = bool(arguments.multirun) or (mode is not None and mode.name == "MULTIRUN")
-        if not is_sweep:
+        if not arguments.multirun and (mode is None or mode.name != "MULTIRUN"):
             # A comma makes a list of choices, which only a sweep can run one by one.
             composed = base if shared == overrides else _compose(overrides, fields)
             directory = Path(composed.hydra.run.dir)
             return Composition((to_settings(composed),), directory, False, composed=composed)
-        runs = [
-            _compose(run, fields, number) for number, run in enumerate(_expand(base, overrides))
-        ]
-        settings = tuple(to_settings(composed) for composed in runs)
         fixed = base.hydra.sweeper._target_ == _BASIC_SWEEPER
+        # Other sweepers choose as they go: what their runs share is checked.
+        runs = _expand(base, overrides) if fixed else [shared]
+        settings = tuple(
+            to_settings(_compose(run, fields, number)) for number, run in enumerate(runs)
+        )
         launched = base.hydra.launcher._target_ != _BASIC_LAUNCHER
         return Composition(settings, Path(base.hydra.sweep.dir), True, fixed, launched)
 
@@ -156,8 +148,8 @@ def compose_directory(settings: Settings, overrides: Sequence[str], *, sweep: bo
     }
     named = [f"{name}={quoted(value)}" for name, value in names.items()]
     named.append(f"runner.concurrency={settings.runner.concurrency}")
-    with _hydra(), _one_line():
-        fields = hydra_fields(_parser().parse_overrides(list(overrides)))
+    with _hydra():
+        fields = _checked_fields(overrides)
         composed = _compose([search_path(None), *named, *overrides], fields)
         return Path(composed.hydra.sweep.dir if sweep else composed.hydra.run.dir)
 
@@ -172,9 +164,8 @@ def check_composes(arguments: Namespace) -> None:
     if arguments.shell_completion:
         return
     overrides = [search_path(arguments.config_dir), *arguments.overrides]
-    with _hydra(), _one_line():
-        fields = hydra_fields(_parser().parse_overrides(list(arguments.overrides)))
-        _compose(_without_sweeps(overrides), fields)
+    with _hydra():
+        _compose(_without_sweeps(overrides), _checked_fields(arguments.overrides))
 
 
 def check_flags(arguments: Namespace) -> None:
@@ -184,10 +175,10 @@ def check_flags(arguments: Namespace) -> None:
         InputError: one is given, or two of those that exclude each other.
     """
     modes = ("run", "multirun", "cfg", "info", "shell_completion")
-    given = [f"--{mode.replace('_', '-')}" for mode in modes if getattr(arguments, mode)]
-    if len(given) > 1:
+    flags = [f"--{mode.replace('_', '-')}" for mode in modes if getattr(arguments, mode)]
+    if len(flags) > 1:
         raise InputError(
-            f"{' and '.join(given)}: give one of them; jevexp plan -m shows the runs of a sweep"
+            f"{' and '.join(flags)}: give one of them; jevexp plan -m shows the runs of a sweep"
         )
     if arguments.resolve and arguments.cfg == "hydra":
         # Hydra's own part names fields of the rest.
@@ -226,7 +217,7 @@ def compose_settings(fields: dict[str, str | bool | None]) -> Settings:
         f"{name}={quoted(value) if isinstance(value, str) else dumps(value)}"
         for name, value in fields.items()
     ]
-    with _hydra(), _one_line():
+    with _hydra():
         return to_settings(compose("config", overrides))
 
 
@@ -236,7 +227,7 @@ def compose_group(group: str, option: str) -> dict[str, Any]:
     Raises:
         InputError: there is no such option.
     """
-    with _hydra(), _one_line():
+    with _hydra():
         fields: dict[str, Any] = _resolve(compose("config", [f"{group}={option}"]), group)
         return fields
 
@@ -247,8 +238,8 @@ def parse_overrides(overrides: Sequence[str]) -> list[Override]:
     Raises:
         InputError: one is not an override.
     """
-    with _hydra(), _one_line():
-        return _parser().parse_overrides(list(overrides))
+    with _hydra():
+        return _parse(overrides)
 
 
 def to_settings(composed: DictConfig) -> Settings:
@@ -268,11 +259,8 @@ def _resolve(composed: DictConfig, key: str) -> Any:
     return value
 
 
-@contextmanager
-def _hydra() -> Iterator[None]:
-    register_resolvers()
-    with initialize_config_dir(str(conf_dir()), job_name="jevexp", version_base="1.3"):
-        yield
+def _checked_fields(overrides: Sequence[str]) -> set[str]:
+    return hydra_fields(_parse(overrides))
 
 
 def _compose(overrides: Sequence[str], fields: Collection[str], number: int = 0) -> DictConfig:
@@ -283,12 +271,12 @@ def _compose(overrides: Sequence[str], fields: Collection[str], number: int = 0)
         fields: those of Hydra's node that the command line names.
         number: of the run in a sweep, which Hydra tells when it starts it.
     """
-    # Those of a sweeper's parameters are new here.
-    hydra_fields(_parser().parse_overrides(list(overrides[1:])))
+    # A sweeper's parameters may have added some.
+    _checked_fields(overrides[1:])
     composed = compose("config", list(overrides), return_hydra_config=True)
     composed.hydra.job.num = number
     composed.hydra.job.id = str(number)
-    check_hydra_node(composed, _own_node(overrides[0]), Given(overrides, fields))
+    check_hydra_node(composed, _own_node(overrides[0]), overrides, fields)
     return composed
 
 
@@ -303,25 +291,23 @@ def _own_node(search_path: str) -> Mapping[str, Any]:
 
 def _without_sweeps(overrides: Sequence[str]) -> list[str]:
     """The overrides that all runs of a sweep share."""
-    parsed = _parser().parse_overrides(list(overrides))
-    return [override.input_line or "" for override in parsed if not override.is_sweep_override()]
+    return [
+        override.input_line or ""
+        for override in _parse(overrides)
+        if not override.is_sweep_override()
+    ]
 
 
 def _expand(base: DictConfig, overrides: Sequence[str]) -> list[list[str]]:
-    """The overrides of each run of a sweep.
-
-    Only Hydra's basic sweeper fixes its runs beforehand; of another one the shared part is checked.
-    """
-    if base.hydra.sweeper._target_ != _BASIC_SWEEPER:
-        return [_without_sweeps(overrides)]
-    params = base.hydra.sweeper.params or {}
-    given = [f"{key}={value}" for key, value in params.items()]
-    parsed = _parser().parse_overrides([overrides[0], *given, *overrides[1:]])
+    """The overrides of each run of a sweep with Hydra's basic sweeper."""
+    params = [f"{key}={value}" for key, value in (base.hydra.sweeper.params or {}).items()]
+    parsed = _parse([overrides[0], *params, *overrides[1:]])
     return [run for batch in BasicSweeper.split_arguments(parsed, None) for run in batch]
 
 
-def _parser() -> OverridesParser:
-    return OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
+def _parse(overrides: Sequence[str]) -> list[Override]:
+    loader = GlobalHydra.instance().config_loader()
+    return OverridesParser.create(config_loader=loader).parse_overrides(list(overrides))
 
 
 def quoted(value: str) -> str:
@@ -337,34 +323,53 @@ def quoted(value: str) -> str:
 
 
 @contextmanager
-def _one_line() -> Iterator[None]:
-    """Turn what Hydra and OmegaConf raise into one line that says what to do."""
+def _hydra() -> Iterator[None]:
+    """Hydra with jevexp's configuration.
+
+    Raises:
+        InputError: what Hydra and OmegaConf raise, in one line that says what to do.
+    """
+    register_resolvers()
     try:
-        yield
-    except MissingConfigException as error:
-        raise InputError(_missing_option(error)) from error
-    except OverrideParseException as error:
-        raise InputError(_unreadable_override(error)) from error
-    except YAMLError as error:
-        raise InputError(f"not YAML: {' '.join(str(error).split())}") from error
-    except (HydraException, OmegaConfBaseException) as error:
-        text = str(error)
-        if match := re.search(r"Could not (?:override|append to config\.) '?([\w.@/-]+)", text):
-            raise InputError(_refused_override(match[1], text)) from error
-        if match := re.search(r"Ambiguous value for argument '(.+?)'", text):
-            raise InputError(
-                f"{match[1]}: several values; sweep over them with -m, or write a list as [a,b]"
-            ) from error
-        lines = [line.strip() for line in text.splitlines() if line.strip()]
-        raise InputError(": ".join(lines[:2]) or type(error).__name__) from error
-    except _HYDRA_PASSES_ON as error:
+        with initialize_config_dir(str(conf_dir()), job_name="jevexp", version_base="1.3"):
+            yield
+    except (HydraException, OmegaConfBaseException, YAMLError) as error:
+        raise InputError(_one_line(error)) from error
+    except (*_PYTHON_ERRORS, TypeError, ValueError) as error:
         # Names that no file can have, brackets without end, a list where a name belongs.
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"cannot be composed: {' '.join(str(reason).split())[:200]}") from error
 
 
+def _one_line(error: Exception) -> str:
+    text = str(error)
+    if isinstance(error, MissingConfigException):
+        return _missing_option(error)
+    if isinstance(error, OverrideParseException):
+        reason = error.message.splitlines()[0]
+        return (
+            f"{error.override}: not an override: {reason}; write GROUP=OPTION or FIELD=VALUE, "
+            "with quotes around special characters"
+        )
+    if isinstance(error, YAMLError):
+        return f"not YAML: {' '.join(text.split())}"
+    if match := re.search(r"Could not (?:override|append to config\.) '?([\w.@/-]+)", text):
+        return _refused_override(match[1], text)
+    if match := re.search(r"Ambiguous value for argument '(.+?)'", text):
+        return f"{match[1]}: several values; sweep over them with -m, or write a list as [a,b]"
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return ": ".join(lines[:2]) or type(error).__name__
+
+
+def _refused_override(field: str, text: str) -> str:
+    if "multiple values" in text:
+        return f"{field}: given twice"
+    if re.match(r"hydra\b", field):
+        return f"{field}: Hydra has no such field; see jevexp --cfg hydra"
+    return unknown_field(field.replace("/", "."), Settings)
+
+
 def _missing_option(error: MissingConfigException) -> str:
-    """One line for a group option that does not exist."""
     group, _, option = (error.missing_cfg_file or "").rpartition("/")
     if not group:
         return f"{option}: no such configuration; see jevexp --help"
@@ -374,19 +379,3 @@ def _missing_option(error: MissingConfigException) -> str:
     near = difflib.get_close_matches(option, options, n=1)
     hint = f"did you mean {near[0]}? " if near else ""
     return f"{group}={option}: no such option; {hint}choose one of: {', '.join(options)}"
-
-
-def _unreadable_override(error: OverrideParseException) -> str:
-    reason = error.message.splitlines()[0]
-    return (
-        f"{error.override}: not an override: {reason}; write GROUP=OPTION or FIELD=VALUE, "
-        "with quotes around special characters"
-    )
-
-
-def _refused_override(field: str, text: str) -> str:
-    if "multiple values" in text:
-        return f"{field}: given twice"
-    if re.match(r"hydra\b", field):
-        return f"{field}: Hydra has no such field; see jevexp --cfg hydra"
-    return unknown_field(field.replace("/", "."), Settings)

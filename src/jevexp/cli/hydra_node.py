@@ -7,16 +7,12 @@ So everything in it has to be as jevexp's own configuration has it, but for the 
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, OmegaConf
-from yaml import (  # type: ignore[import-untyped]
-    AliasEvent,
-    YAMLError,
-    parse,
-)
+from yaml import AliasEvent, YAMLError, parse  # type: ignore[import-untyped]
 
 from jevexp.cli import conf_dir
 from jevexp.errors import InputError
@@ -29,13 +25,7 @@ _PLUGINS = ("launcher", "sweeper")
 _NAMES = ("job.name", "job.config.override_dirname")
 _SETTABLE = (*_DIRECTORIES, _SUBDIRECTORY, *_PLUGINS, "mode", "verbose", *_NAMES)
 # What Hydra itself writes while it composes, whatever stood there.
-_WRITTEN_BY_HYDRA = (
-    "runtime",
-    "job.override_dirname",
-    "job.id",
-    "job.num",
-    "job.config_name",
-)
+_WRITTEN_BY_HYDRA = ("runtime", "job.override_dirname", "job.id", "job.num", "job.config_name")
 # Where launchers put files: submitit, joblib, Ray.
 _LAUNCHER_FOLDERS = ("submitit_folder", "temp_folder", "_temp_dir")
 _REASONS = {
@@ -46,8 +36,6 @@ _REASONS = {
     "job.env_set": "would change the environment; set variables before the command",
     "job.env_copy": "would copy the environment into files; set variables before the command",
 }
-
-
 # Each alias may double what a file comes to; so many make some ten thousand fields at most.
 _MOST_ALIASES = 16
 _MOST_CONFIG_BYTES = 1 << 20
@@ -59,7 +47,7 @@ def check_config_files(folder: Path) -> None:
     Raises:
         InputError: naming the file, before anything is composed.
     """
-    # What else lies in the folder is none of Hydra's business.
+    # Hydra reads nothing else in the folder.
     groups = [group.name for group in conf_dir().iterdir() if group.is_dir()]
     for path in sorted(path for group in groups for path in (folder / group).rglob("*.yaml")):
         try:
@@ -77,18 +65,6 @@ def check_config_files(folder: Path) -> None:
                 f"{path}: has {aliases} YAML aliases, of which each may repeat all before it; "
                 f"write out what they stand for, or keep to {_MOST_ALIASES}"
             )
-
-
-class Given(NamedTuple):
-    """What a composition was asked for.
-
-    Attributes:
-        overrides: as they were handed to Hydra.
-        keys: the fields of Hydra's node that the command line itself names, without `hydra.`.
-    """
-
-    overrides: Sequence[str]
-    keys: Collection[str] = ()
 
 
 def hydra_fields(overrides: Sequence[Override]) -> set[str]:
@@ -113,25 +89,33 @@ def hydra_fields(overrides: Sequence[Override]) -> set[str]:
     return fields
 
 
-def check_hydra_node(composed: DictConfig, own: Mapping[str, Any], given: Given) -> None:
+def check_hydra_node(
+    composed: DictConfig,
+    own: Mapping[str, Any],
+    overrides: Sequence[str],
+    typed_fields: Collection[str],
+) -> None:
     """Check that Hydra's node differs from jevexp's own only where it may.
 
     Args:
         composed: a composed configuration with Hydra's node; its interpolations are resolved here.
         own: the node as jevexp's own configuration has it, unresolved.
-        given: what was asked for.
+        overrides: as they were handed to Hydra.
+        typed_fields: those of Hydra's node that the command line itself names, without `hydra.`.
 
     Raises:
         InputError: naming the field.
     """
     node: Any = composed.hydra
     unresolved: Any = OmegaConf.to_container(node, resolve=False)
-    fields = _flat(unresolved)
-    _check_overrides(unresolved["overrides"], given.overrides)
-    own_fields = _flat(own)
+    # A configuration file could list overrides, which each run of a sweep would take over.
+    listed = unresolved["overrides"]
+    if sorted([*listed["hydra"], *listed["task"]]) != sorted(overrides):
+        raise InputError("hydra.overrides: belong on the command line; remove them from the file")
+    fields, own_fields = _flat(unresolved), _flat(own)
     differing = [
         field
-        for field in {**own_fields, **fields}
+        for field in own_fields | fields
         if own_fields.get(field) != fields.get(field)
         and not _is_below(field, (*_WRITTEN_BY_HYDRA, "overrides"))
     ]
@@ -140,11 +124,20 @@ def check_hydra_node(composed: DictConfig, own: Mapping[str, Any], given: Given)
     for field in _DIRECTORIES:
         if field in differing:
             value = OmegaConf.select(node, field)
-            _check_directory(f"hydra.{field}", value, anywhere=field in given.keys)
-    _check_subdirectory(node.sweep.subdir)
-    _check_verbose(node.verbose)
+            _check_directory(f"hydra.{field}", value, anywhere=field in typed_fields)
+    subdirectory, field = node.sweep.subdir, f"hydra.{_SUBDIRECTORY}"
+    _check_directory(field, subdirectory, anywhere=True)
+    # Whatever reads a sweep looks for its runs right below it.
+    if Path(subdirectory).is_absolute() or len(Path(subdirectory).parts) != 1:
+        raise InputError(
+            f"{field}: {subdirectory!r} is not the name of a folder right inside the sweep"
+        )
+    names = [node.verbose] if isinstance(node.verbose, bool | str) else node.verbose
+    is_list = OmegaConf.is_list(names) or isinstance(names, list)
+    if not is_list or not all(isinstance(name, bool | str) for name in names):
+        raise InputError("hydra.verbose: write true, false, or names of loggers as [a,b]")
     for plugin in _PLUGINS:
-        _check_plugin(plugin, node, given)
+        _check_plugin(plugin, node, typed_fields)
 
 
 def _flat(node: Any, prefix: str = "") -> dict[str, Any]:
@@ -174,12 +167,6 @@ def _check_settable(field: str, typed: str) -> None:
     )
 
 
-def _check_overrides(listed: Mapping[str, Sequence[str]], overrides: Sequence[str]) -> None:
-    """A configuration file could list overrides, which each run of a sweep would take over."""
-    if sorted([*listed["hydra"], *listed["task"]]) != sorted(overrides):
-        raise InputError("hydra.overrides: belong on the command line; remove them from the file")
-
-
 def _check_directory(field: str, value: Any, *, anywhere: bool) -> None:
     """Refuse a directory that leads somewhere else than it reads.
 
@@ -201,27 +188,9 @@ def _check_directory(field: str, value: Any, *, anywhere: bool) -> None:
         )
 
 
-def _check_subdirectory(value: Any) -> None:
-    # Whatever reads a sweep looks for its runs right below it.
-    field = f"hydra.{_SUBDIRECTORY}"
-    _check_directory(field, value, anywhere=True)
-    path = Path(value)
-    if path.is_absolute() or len(path.parts) != 1:
-        raise InputError(f"{field}: {value!r} is not the name of a folder right inside the sweep")
-
-
-def _check_verbose(value: Any) -> None:
-    names = [value] if isinstance(value, bool | str) else value
-    if not (OmegaConf.is_list(names) or isinstance(names, list)) or not all(
-        isinstance(name, bool | str) for name in names
-    ):
-        raise InputError("hydra.verbose: write true, false, or names of loggers as [a,b]")
-
-
-def _check_plugin(plugin: str, node: Any, given: Given) -> None:
+def _check_plugin(plugin: str, node: Any, typed_fields: Collection[str]) -> None:
     """Refuse what no installed plugin of Hydra's registers, and folders elsewhere."""
     known = set(_targets(ConfigStore.instance().repo["hydra"]))
-    sweep = Path(node.sweep.dir)
     fields = _flat(OmegaConf.to_container(node[plugin], resolve=True), plugin)
     if f"{plugin}._target_" not in fields:
         raise InputError(f"hydra.{plugin}: is not a plugin; choose one with hydra/{plugin}=NAME")
@@ -236,8 +205,8 @@ def _check_plugin(plugin: str, node: Any, given: Given) -> None:
         if "hydra" in {part.partition("/")[0] for part in (*parents, name)}:
             raise InputError(f"hydra.{field}: Hydra's own node cannot be swept over")
         if name in _LAUNCHER_FOLDERS and value is not None:
-            inside = isinstance(value, str) and Path(value).is_relative_to(sweep)
-            _check_directory(f"hydra.{field}", value, anywhere=inside or field in given.keys)
+            inside = isinstance(value, str) and Path(value).is_relative_to(node.sweep.dir)
+            _check_directory(f"hydra.{field}", value, anywhere=inside or field in typed_fields)
 
 
 def _targets(node: Any) -> Iterator[Any]:

@@ -160,7 +160,7 @@ def perform(
         printed.
     """
     title = "" if number is None else f"[{number}] "
-    progress = LiveProgress if console.is_terminal else PlainProgress
+    progress = _LiveProgress if console.is_terminal else _PlainProgress
     observer: Observer = progress(console, title)
     try:
         outcome = run(planned, launch, observer, tracking)
@@ -225,15 +225,20 @@ class _Progress:
         self._title = title
         self._tally = Tally()
 
+    def _name(self, plan: Plan) -> str:
+        """Dataset, model and backend: what identifies a run to a person."""
+        settings = plan.settings
+        name = f"{settings.dataset.name} · {settings.model.name} · {settings.backend.name}"
+        return f"{self._title}{name}{concurrency_mark(settings.runner.concurrency)}"
+
     def stopping(self) -> None:
-        """Say how to end at once."""
         # Inside a signal handler only the bare call is safe: a stream may be in the middle of a
         # write.
         with suppress(OSError):
             os.write(_STDERR, _STOPPING)
 
 
-class LiveProgress(_Progress):
+class _LiveProgress(_Progress):
     """A bar with the numbers so far and the time that is left."""
 
     def __init__(self, console: Console, title: str) -> None:
@@ -251,52 +256,39 @@ class LiveProgress(_Progress):
         self._drawn = 0.0
 
     def started(self, plan: Plan) -> None:
-        """Show the bar."""
-        title = f"{self._title}{run_name(plan)}"
-        self._bar = self._progress.add_task(title, total=len(plan.tasks), numbers="")
+        self._bar = self._progress.add_task(self._name(plan), total=len(plan.tasks), numbers="")
         self._progress.start()
 
     def recorded(self, record: Record) -> None:
-        """Move the bar."""
         self._tally.add(record)
         if self._bar is not None and time.monotonic() - self._drawn > _LIVE_SECONDS:
             self._drawn = time.monotonic()
             self._progress.update(self._bar, completed=self._tally.done, numbers=self._tally.text())
 
     def finished(self) -> None:
-        """Take the bar away; the table follows."""
         self._progress.stop()
 
 
-class PlainProgress(_Progress):
+class _PlainProgress(_Progress):
     """A line at the start, and one whenever enough tasks or time have passed."""
 
     _planned = 0
     _last_line = 0.0
 
     def started(self, plan: Plan) -> None:
-        """Say what runs."""
         self._planned = len(plan.tasks)
-        self._print(f"{run_name(plan)}: {self._planned} tasks")
+        self._print(f"{self._name(plan)}: {self._planned} tasks")
 
     def recorded(self, record: Record) -> None:
-        """Say how far it is, now and then."""
         self._tally.add(record)
         step = max(1, -(-self._planned // _PLAIN_LINES))
         due = self._tally.done % step == 0 or self._tally.done == self._planned
         if due or time.monotonic() - self._last_line > _PLAIN_SECONDS:
-            self._print(f"{self._tally.done}/{self._planned} {self._tally.text()}")
+            self._print(f"{self._title}{self._tally.done}/{self._planned} {self._tally.text()}")
 
     def finished(self) -> None:
-        """Nothing more to say."""
+        pass
 
     def _print(self, line: str) -> None:
         self._last_line = time.monotonic()
-        self._console.print(f"{self._title}{line}", markup=False, highlight=False)
-
-
-def run_name(plan: Plan) -> str:
-    """Dataset, model and backend: what identifies a run to a person."""
-    settings = plan.settings
-    name = f"{settings.dataset.name} · {settings.model.name} · {settings.backend.name}"
-    return name + concurrency_mark(settings.runner.concurrency)
+        self._console.print(line, markup=False, highlight=False)

@@ -61,9 +61,12 @@ def resumed_settings(
         InputError: an override would change what is measured, or a configuration names what only
             a person may name, and nobody repeated that.
     """
-    parsed = parse_overrides(overrides)
-    hydra = [override.input_line or "" for override in parsed if _is_hydras(override)]
-    changes = [_change(override) for override in parsed if not _is_hydras(override)]
+    hydra, changes = [], []
+    for override in parse_overrides(overrides):
+        if override.key_or_group.partition(".")[0] == "hydra":
+            hydra.append(override.input_line or "")
+        else:
+            changes.append(_change(override))
     for change in changes:
         _check(change, configs)
     settings = []
@@ -131,11 +134,7 @@ def resume_command(
 
 
 def _check(change: _Change, configs: Sequence[Config]) -> None:
-    """Refuse what changes nothing, or what is measured.
-
-    Raises:
-        InputError: it does.
-    """
+    """Refuse a change of nothing, or of what is measured."""
     name = change.name
     if name in _GROUPS:
         if len(change.values) > 1:
@@ -167,7 +166,7 @@ def _changed(config: Config, changes: Sequence[_Change]) -> tuple[dict[str, Any]
     for change in changes:
         name = change.name
         if name in _GROUPS:
-            # How many tasks there are is none of a cap's business here.
+            # How many tasks there are is measured, though it stands among the caps.
             kept = {"limit": field_of(fields, "caps.limit")} if name == "caps" else {}
             fields[name] = compose_group(name, str(change.values[0])) | kept
             repeated_fields |= {f"{name}.{field}" for field in fields[name]}
@@ -179,13 +178,10 @@ def _changed(config: Config, changes: Sequence[_Change]) -> tuple[dict[str, Any]
         if change.among(field_of(fields, name)):
             repeated_fields.add(name)
         elif origin is not Origin.CODE and len(change.values) == 1:
-            _set(fields, name, change.values[0])
+            parent, _, leaf = name.rpartition(".")
+            (field_of(fields, parent) if parent else fields)[leaf] = change.values[0]
             repeated_fields.add(name)
     return fields, repeated_fields
-
-
-def _is_hydras(override: Override) -> bool:
-    return override.key_or_group.partition(".")[0] == "hydra"
 
 
 def _change(override: Override) -> _Change:
@@ -233,15 +229,8 @@ def _has(config: Config, name: str) -> bool:
     return isinstance(fields, Mapping) and leaf in fields
 
 
-def _set(fields: dict[str, Any], name: str, value: Any) -> None:
-    *parents, leaf = name.split(".")
-    for parent in parents:
-        fields = fields[parent]
-    fields[leaf] = value
-
-
 def _choice(values: Sequence[Any]) -> str:
-    """The different ones among the values of a sweep's runs, in Hydra's grammar."""
+    """The different values of a sweep's runs, in Hydra's grammar."""
     return ",".join(dict.fromkeys(map(_literal, values)))
 
 

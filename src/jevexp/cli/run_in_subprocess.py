@@ -11,12 +11,9 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 from jevexp.backends.server_child import at_end_of_input, die_with, parent_to_name
 from jevexp.cli.perform import console, perform_member
@@ -43,53 +40,39 @@ def run_in_subprocess(settings: Settings, launch: Launch, *, number: int) -> Non
         "overrides": list(launch.overrides),
         "number": number,
     }
-    with _signals_passed_on() as stops:
+    arrived: list[int] = []
+    process: subprocess.Popen[bytes] | None = None
+
+    def pass_on(signum: int, _frame: FrameType | None) -> None:
+        arrived.append(signum)
+        if process is not None:
+            process.send_signal(signum)
+
+    is_main = threading.current_thread() is threading.main_thread()
+    previous = {signum: signal.signal(signum, pass_on) for signum in _STOPS if is_main}
+    try:
         process = subprocess.Popen(
             python_module("jevexp.cli.run_in_subprocess"),
             stdin=subprocess.PIPE,
             # Signals of a terminal arrive once, through us.
             start_new_session=True,
         )
-        stops.process = process
         assert process.stdin is not None  # noqa: S101 - for the type checker
         with suppress(BrokenPipeError):
             process.stdin.write(dumps(job).encode() + b"\n")
             process.stdin.flush()
         status = process.wait()
         process.stdin.close()
-    if stops.arrived is not None:
-        raise Interrupted(stops.arrived)
+    finally:
+        for signum, handler in previous.items():
+            signal.signal(signum, handler)
+    if arrived:
+        raise Interrupted(arrived[0])
     if status < 0:
         name = signal.Signals(-status).name
         console.print(f"{launch.directory.name}: killed by {name}; what it had is kept")
     elif status:
         console.print(f"{launch.directory.name}: its process ended with status {status}")
-
-
-@dataclass
-class _Stops:
-    """Stop signals for the process below; the first one that arrived is remembered."""
-
-    process: "subprocess.Popen[bytes] | None" = None
-    arrived: int | None = None
-    previous: dict[int, Any] = field(default_factory=dict)
-
-    def receive(self, signum: int, _frame: FrameType | None) -> None:
-        self.arrived = self.arrived or signum
-        if self.process is not None:
-            self.process.send_signal(signum)
-
-
-@contextmanager
-def _signals_passed_on() -> Iterator[_Stops]:
-    stops = _Stops()
-    if threading.current_thread() is threading.main_thread():
-        stops.previous = {signum: signal.signal(signum, stops.receive) for signum in _STOPS}
-    try:
-        yield stops
-    finally:
-        for signum, handler in stops.previous.items():
-            signal.signal(signum, handler)
 
 
 def main() -> int:

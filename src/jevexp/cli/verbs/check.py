@@ -38,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
         raise InputError("check: one run at a time; `jevexp plan -m …` looks at a whole sweep")
     (settings,) = composition.settings
     check_paths(composition.directory, settings)
-    report = Report(make_console())
+    report = _Report(make_console())
     planned = estimate(settings)
     numbers = f"reserves ${planned.reservation_usd:.2f}, the cap leaves ${planned.left_usd:.2f}"
     if planned.impossible:
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str]) -> int:
     return report.status
 
 
-class Report:
+class _Report:
     """A line a check, and the exit status over all of them."""
 
     def __init__(self, console: Console) -> None:
@@ -75,7 +75,6 @@ class Report:
         self._warnings = 0
 
     def good(self, check: str, result: str) -> None:
-        """A check that holds."""
         self._line("ok", "green", check, result)
 
     def doubtful(self, check: str, result: str) -> None:
@@ -84,12 +83,10 @@ class Report:
         self._line("warning", "bold yellow", check, result)
 
     def bad(self, check: str, result: str, status: int) -> None:
-        """A check that does not hold."""
         self.status = max(self.status, status)
         self._line("failed", "bold red", check, result)
 
     def finish(self) -> None:
-        """Print the result in one line."""
         warnings = f", with {self._warnings} warnings" if self._warnings else ""
         self.console.print(Text("not ready: see above" if self.status else f"ready{warnings}"))
 
@@ -97,7 +94,7 @@ class Report:
         self.console.print(Text.assemble((f"{word:<8}", style), f"{check:<10}", result))
 
 
-def _check_provider(plan: planning.Plan, report: Report) -> None:
+def _check_provider(plan: planning.Plan, report: _Report) -> None:
     settings, backend = plan.settings, plan.backend
     description = backend.describe()
     model, url = description.get("model"), description.get("base_url")
@@ -124,7 +121,7 @@ def _check_provider(plan: planning.Plan, report: Report) -> None:
             _check_decision(task, decision, report)
 
 
-def _check_decision(task: Task, decision: Decision, report: Report) -> None:
+def _check_decision(task: Task, decision: Decision, report: _Report) -> None:
     kind = task.kind.value
     if not decision.ok:
         status = f" (HTTP {decision.status_code})" if decision.status_code else ""

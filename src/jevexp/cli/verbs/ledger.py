@@ -203,24 +203,16 @@ def _release(arguments: argparse.Namespace, location: LedgerLocation) -> int:
 
 
 def _choose(reservations: Sequence[OpenReservation], names: Sequence[str]) -> list[OpenReservation]:
-    """The open reservations that were named, each once.
-
-    Raises:
-        InputError: a name fits none of them, or several.
-    """
+    """The open reservations that were named, each once."""
     chosen: dict[str, OpenReservation] = {}
     for name in names:
         if len(name) < _SHORTEST_PREFIX:
             raise InputError(f"{name}: give at least {_SHORTEST_PREFIX} characters of the id")
-        fitting = [
-            reservation
-            for reservation in reservations
-            if reservation.reservation_id.startswith(name)
-        ]
-        if len(fitting) != 1:
-            count = f"{len(fitting)} open reservations" if fitting else "no open reservation"
+        matches = [entry for entry in reservations if entry.reservation_id.startswith(name)]
+        if len(matches) != 1:
+            count = f"{len(matches)} open reservations" if matches else "no open reservation"
             raise InputError(f"{name}: {count} of this name; see jevexp ledger show --open")
-        chosen[fitting[0].reservation_id] = fitting[0]
+        chosen[matches[0].reservation_id] = matches[0]
     return list(chosen.values())
 
 

@@ -68,7 +68,11 @@ _SHOWN_BY_HYDRA = ("help", "hydra_help", "cfg", "info", "shell_completion")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run what the command line asks for and print what came of it."""
+    """Run what the command line asks for and print what came of it.
+
+    Raises:
+        InputError: it cannot be run or resumed; nothing was written or sent.
+    """
     # Hydra wants its flags before the overrides; a person need not.
     parsed = get_args_parser().parse_intermixed_args(list(arguments))
     check_flags(parsed)
@@ -137,14 +141,9 @@ def _finish_sweep(
     interrupted: Interrupted | None,
     elsewhere: Sequence[Path] = (),
 ) -> int:
-    """Print what came of a sweep, and log its comparison; the exit status.
+    """Print what came of `planned` runs, and log their comparison; the exit status.
 
-    Args:
-        directory: the sweep's.
-        planned: how many runs it consists of.
-        settings: of one of its runs; they say where the comparison is logged.
-        interrupted: the signal that ended it early, if one did.
-        elsewhere: runs of it that ended in an earlier sweep's directory.
+    `settings` say where it is logged. `elsewhere` are runs in an earlier sweep's directory.
     """
     status = report_sweep(console, directory, planned, elsewhere)
     Tracking(settings, console).finish_sweep(directory, interrupted=interrupted is not None)
@@ -196,11 +195,7 @@ def job(config: DictConfig) -> None:
 
 
 def _resume(parsed: Namespace) -> int:
-    """Resume what the command line names; print what came of it.
-
-    Raises:
-        InputError: it cannot be resumed; nothing was written or sent.
-    """
+    """Resume what the command line names; print what came of it."""
     resumed, *others = [word for word in parsed.overrides if word.startswith(_RESUME)]
     if others:
         raise InputError("resume: given twice")
@@ -255,11 +250,7 @@ class _Member:
 
 
 def _resume_sweep(path: Path, overrides: Sequence[str]) -> int:
-    """Resume a sweep; everything is checked before anything is written.
-
-    Raises:
-        InputError: it cannot be resumed.
-    """
+    """Resume a sweep; everything is checked before anything is written."""
     earlier = read_sweep_file(path)
     settings, hydra_overrides = resumed_settings(
         path, [run.config for run in earlier.runs], overrides
@@ -332,14 +323,7 @@ def _member(
 ) -> _Member:
     """One run of a resumed sweep.
 
-    Args:
-        planned: as the earlier sweep's file has it.
-        settings: those that it is resumed with.
-        started: the earlier sweep's runs with its configuration; the one that is used is removed.
-        charged_usd: what earlier sittings of the sweep were charged, in US dollars.
-
-    Raises:
-        InputError: the earlier run is still being written, or this one cannot succeed.
+    `started` are the earlier sweep's runs with its configuration; the one that is used is removed.
     """
     if planned.ended_in is not None:
         return _Member(settings, ended_in=Path(planned.ended_in))
