@@ -20,18 +20,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     2: unusable input, nothing written or sent. 129, 130 and 143: interrupted, evidence kept.
     """
     print_whatever_the_encoding()
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    verb, rest = (given[0], given[1:]) if given and given[0] in verb_files() else ("run", given)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    verb = words.pop(0) if words and words[0] in verb_files() else "run"
     try:
         # Runs and their reports hold tasks and answers; a configuration may share them.
         with permissions(group=False):
-            status: int = importlib.import_module(f"jevexp.cli.verbs.{verb}").main(rest)
-    except InputError as error:
+            status: int = importlib.import_module(f"jevexp.cli.verbs.{verb}").main(words)
+    except (InputError, RefusedPath) as error:
+        if isinstance(error, RefusedPath):
+            error = InputError(f"{error.filename}: {error.strerror}")
         make_console(stderr=True).print(Text.assemble(("error:", "bold red"), f" {error}"))
-        return 2
-    except RefusedPath as error:
-        refused = InputError(f"{error.filename}: {error.strerror}")
-        make_console(stderr=True).print(Text.assemble(("error:", "bold red"), f" {refused}"))
         return 2
     except Interrupted as signalled:
         return signalled.exit_status

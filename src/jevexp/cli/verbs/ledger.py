@@ -139,7 +139,7 @@ def _show(arguments: argparse.Namespace, location: LedgerLocation) -> int:
         )
         return 0
     console = make_console()
-    console.print(f"ledger {location}")
+    console.print(Text(f"ledger {location}"))
     if statement.cap_usd is None:
         console.print("nothing was reserved yet")
     else:
