@@ -1,5 +1,6 @@
 """The rules that end a run before its last task."""
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 from jevexp.core.record import Record
@@ -23,8 +24,9 @@ class StopReason(StrEnum):
     LEDGER_UNAVAILABLE = "ledger_unavailable"
 
 
+@dataclass(frozen=True, slots=True)
 class ExpectedModel:
-    """Checks that every answer comes from the model of the session.
+    """The model that every answer of a session has to come from.
 
     Not a rule of the benchmark: an answer by another model is recorded as it came, and ends the
     run. Where nobody says beforehand who will answer, the first answer decides: an alias that a
@@ -34,23 +36,15 @@ class ExpectedModel:
         name: the model as the provider named it before the first request; None where it did not.
     """
 
-    def __init__(self, name: str | None) -> None:
-        self._name = name
-
-    def accepts(self, record: Record) -> bool:
-        """Whether the record's model is the session's; a failed attempt has no say."""
-        if not record.ok:
-            return True
-        if self._name is None:
-            self._name = record.model
-        return record.model == self._name
+    name: str | None
 
 
 class StopRules:
     """What the records, in dataset order, say about going on; `expected` None accepts any model."""
 
     def __init__(self, expected: ExpectedModel | None) -> None:
-        self._expected = expected
+        self._any_model = expected is None
+        self._model = expected.name if expected else None
         self._failures = 0
 
     def after(self, record: Record) -> StopReason | None:
@@ -62,6 +56,9 @@ class StopRules:
             return StopReason.RATE_LIMITED if limited else StopReason.ACCESS_REFUSED
         if self._failures >= MAX_FAILURES_IN_A_ROW:
             return StopReason.FAILURES_IN_A_ROW
-        if self._expected is not None and not self._expected.accepts(record):
-            return StopReason.IDENTITY_CHANGED
-        return None
+        # Of a failed attempt nobody knows who would have answered.
+        if self._any_model or not record.ok:
+            return None
+        if self._model is None:
+            self._model = record.model
+        return None if record.model == self._model else StopReason.IDENTITY_CHANGED

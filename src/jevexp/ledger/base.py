@@ -219,10 +219,6 @@ class Ledger(ABC):
     def _write_settlement(self, row: Row) -> float:
         """Write a settlement; returns what was reserved, in US dollars."""
 
-    def _owner(self) -> LedgerOwner:
-        """Describe the process that uses the ledger; importing psutil for it takes about 20 ms."""
-        return LedgerOwner.here(self._run, self._owner_id)
-
     def _deliver(self) -> None:
         """Write the settlements that could not be written when they were made."""
         with self._late_turn:

@@ -135,7 +135,7 @@ class DatabaseLedger(Ledger):
             create_tables(connection)
             known = select(sessions.c.id).where(sessions.c.id == self._owner_id)
             if connection.execute(known).first() is None:
-                fields = dumps(self._owner().model_dump())
+                fields = dumps(LedgerOwner.here(self._run, self._owner_id).model_dump())
                 connection.execute(insert(sessions).values(id=self._owner_id, fields=fields))
         if self._is_there:
             self._first_cap_usd = _read_totals(connection).cap_usd

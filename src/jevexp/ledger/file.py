@@ -77,10 +77,12 @@ class FileLedger(Ledger):
                 self._stream = open_file(path, follow_links=False) if read_only else _add_to(path)
                 self._file = on_failure.enter_context(self._stream).fileno()
                 with self._locked():
-                    # Who is about to reserve, noted while nobody else writes.
+                    # Who is about to reserve, noted while nobody else writes; of a ledger for one
+                    # run nobody asks, and importing psutil takes about 20 ms.
                     if own_rows:
+                        owner = LedgerOwner.here(self._run, self._owner_id)
                         with _add_to(self._owners_path) as sessions:
-                            append(sessions.fileno(), self._owner().model_dump(), path)
+                            append(sessions.fileno(), owner.model_dump(), path)
             except RefusedPath as error:
                 raise LedgerError(f"{error.filename}: {error.strerror}") from error
             on_failure.pop_all()

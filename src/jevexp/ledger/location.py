@@ -35,10 +35,8 @@ except BlockingIOError:
 class LedgerFile:
     """A ledger's file; as text, its path.
 
-    Attributes:
-        path: the file.
-        on_network: whether it may lie on a network file system.
-        shared: whether more than one process may use it.
+    `on_network` says whether it may lie on a network file system, `shared` whether more than one
+    process may use it.
     """
 
     path: Path
@@ -80,11 +78,9 @@ class LedgerFile:
 
 @dataclass(frozen=True, slots=True)
 class LedgerDatabase:
-    """A ledger's database; as text, its address, which holds no password.
+    """A ledger's database, SQLite or PostgreSQL; as text, its address, which holds no password.
 
-    Attributes:
-        url: for SQLAlchemy, of SQLite or PostgreSQL.
-        password_env: the environment variable that holds the password, if one is needed.
+    `password_env` names the environment variable that holds the password, if one is needed.
     """
 
     url: str

@@ -89,14 +89,12 @@ def check_ledger(settings: Settings) -> tuple[float, float]:
         InputError: the configured ledger exists and cannot be used.
     """
     caps = settings.caps
-    place = _configured_ledger(caps)
-    if place is None:
-        return caps.cap_usd, 0.0
-    place.check()
-    if not place.exists:
-        return caps.cap_usd, 0.0
-    with place.open(caps.cap_usd, read_only=True) as ledger:
-        return ledger.cap_usd, ledger.charged_usd
+    if location := _configured_ledger(caps):
+        location.check()
+        if location.exists:
+            with location.open(caps.cap_usd, read_only=True) as ledger:
+                return ledger.cap_usd, ledger.charged_usd
+    return caps.cap_usd, 0.0
 
 
 def _configured_ledger(caps: Caps) -> LedgerLocation | None:
