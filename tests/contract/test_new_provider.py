@@ -37,7 +37,7 @@ MODULE = '''
 
 from pathlib import Path
 
-from jevexp.backends.connection import Connected, HttpConnection
+from jevexp.backends.connection import Connected, connect
 from jevexp.backends.rereading import AnswerReader, RecordedTransport
 from jevexp.backends.transport import Failure, http_error
 from jevexp.core.decision import Decision
@@ -59,7 +59,7 @@ class Weighing(Connected):
     """The provider."""
 
     def _open(self, log_directory: Path):
-        connection = self._hold(HttpConnection(self._settings, log_directory))
+        connection = self._hold(connect(self._settings, log_directory))
         self._facts = {"kind": self._settings.kind, "model": "scale-1"}
         self._ask = lambda request: ask(connection.transport, request, self._settings)
 

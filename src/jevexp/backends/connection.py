@@ -9,30 +9,21 @@ from jevexp.backends.server import CommandServer, StartedServer
 from jevexp.backends.transport import Failure, Transport, http_error
 from jevexp.core.decision import Decision, Request
 from jevexp.core.task import Task
+from jevexp.errors import InputError
 from jevexp.settings import BackendSettings, ModelIdentity
 from jevexp.settings.backends import HttpBackend
 from jevexp.settings.base import read_secret
 
+# Why a service cannot be used, by the code of a failed request.
+REASONS = {"connection_failed": "no server answers there", "timeout": "it does not answer in time"}
+
 
 class Connection:
-    """A running service, or one that is started here and ended with `close`.
+    """A running service at a base URL, or a server that is started here and ended with `close`.
 
-    Args:
-        service: a running service's base URL, or a server to start.
-        log_directory: where a started server's log goes.
-        connect_s: limit for connecting, in seconds.
-        request_s: limit for a whole exchange, in seconds.
-        key: the key that a running service wants; a started server has its own.
-        headers: further headers, as secret as the key.
-        code_of: the safe code for the parsed body of an HTTP error.
-
-    Attributes:
-        transport: the service.
-        url: where it is.
-        server: the server that was started here, or None.
-
-    Raises:
-        InputError: the server cannot be started. Nothing is left running.
+    Times are in seconds. A started server has a key of its own; `headers` are as secret as a key.
+    `code_of` gives the safe code for the parsed body of an HTTP error. Raises InputError where the
+    server cannot be started; nothing is left running then.
     """
 
     def __init__(
@@ -59,14 +50,9 @@ class Connection:
             raise
 
     @property
-    def managed(self) -> bool:
-        """Whether the server was started here."""
-        return self.server is not None
-
-    @property
     def base_url(self) -> str:
         """The address for the record: a started server's port is another one in every run."""
-        return self.url.rpartition(":")[0] if self.managed else self.url
+        return self.url.rpartition(":")[0] if self.server else self.url
 
     def close(self) -> None:
         """Close the connection and end a server that was started here; harmless when repeated."""
@@ -77,49 +63,44 @@ class Connection:
                 self.server.stop()
 
 
-class HttpConnection(Connection):
-    """The service that the settings of an HTTP provider describe.
+def connect(
+    settings: HttpBackend, log_directory: Path, *, code_of: Callable[[Any], str] = http_error
+) -> Connection:
+    """A connection to the service that the settings of an HTTP provider describe.
 
-    Raises:
-        InputError: a secret is not set, or the server cannot be started. Nothing is left running.
+    Raises InputError where a secret is not set or the server cannot be started.
     """
+    headers = {
+        name: read_secret(variable, f"backend.header_env.{name}") or ""
+        for name, variable in settings.header_env.items()
+    }
+    return Connection(
+        settings.base_url or CommandServer(settings.server),
+        log_directory,
+        settings.connect_timeout_s,
+        settings.timeout_s,
+        key=read_secret(settings.key_env, "backend.key_env"),
+        headers=headers,
+        code_of=code_of,
+    )
 
-    def __init__(
-        self,
-        settings: HttpBackend,
-        log_directory: Path,
-        *,
-        code_of: Callable[[Any], str] = http_error,
-    ) -> None:
-        super().__init__(
-            settings.base_url or CommandServer(settings.server),
-            log_directory,
-            settings.connect_timeout_s,
-            settings.timeout_s,
-            key=read_secret(settings.key_env, "backend.key_env"),
-            headers={
-                name: read_secret(variable, f"backend.header_env.{name}") or ""
-                for name, variable in settings.header_env.items()
-            },
-            code_of=code_of,
+
+def unusable(
+    failure: Failure, url: str, service: str, todo: str, *, key_env: str | None, at: str = "backend"
+) -> InputError:
+    """What to tell a person who configured a service that cannot be used.
+
+    `service` is what should answer at `url`, `at` the group of settings that has `base_url` and
+    `key_env`, the environment variable that holds its key, if there is any.
+    """
+    if failure.status in (401, 403):
+        return InputError(
+            f"{at}.key_env: {url} wants an API key (HTTP {failure.status}); "
+            f"{key_advice(f'{at}.key_env', key_env)}"
         )
-
-
-def reason_of(failure: Failure, service: str) -> str:
-    """Why a service cannot be used; `service` is what it should be."""
-    return {
-        "connection_failed": "no server answers there",
-        "timeout": "it does not answer in time",
-        "http_error": f"HTTP {failure.status}",
-    }.get(failure.code, f"it does not answer like {service}")
-
-
-def key_refusal(failure: Failure, url: str, field: str, key_env: str | None) -> str | None:
-    """What to tell a person whose key was refused, or who gave none; None where that is not it."""
-    if failure.status not in (401, 403):
-        return None
-    todo = key_advice(field, key_env)
-    return f"{field}: {url} wants an API key (HTTP {failure.status}); {todo}"
+    http_error = {"http_error": f"HTTP {failure.status}"}
+    reason = (REASONS | http_error).get(failure.code, f"it does not answer like {service}")
+    return InputError(f"{at}.base_url: {url} is not usable: {reason}; {todo}")
 
 
 def key_advice(field: str, key_env: str | None) -> str:
@@ -130,7 +111,6 @@ def key_advice(field: str, key_env: str | None) -> str:
 
 
 AnySettings = TypeVar("AnySettings", bound=BackendSettings)
-AnyConnection = TypeVar("AnyConnection", bound=Connection)
 
 
 class OpenedBackend(Generic[AnySettings]):
@@ -143,28 +123,17 @@ class OpenedBackend(Generic[AnySettings]):
     cost_basis: str | None = None
 
     def __init__(
-        self, settings: AnySettings, model: ModelIdentity, tasks: Iterable[Task] = ()
+        self, settings: AnySettings, model: ModelIdentity, _tasks: Iterable[Task] = ()
     ) -> None:
-        # Only a provider that makes its answers up looks at them.
-        del tasks
+        self.name = settings.name
         self._settings = settings
         self._model = model
         self._resources = ExitStack()
         self._facts: dict[str, Any] = {}
         self._ask: Callable[[Request], Decision] | None = None
 
-    @property
-    def name(self) -> str:
-        """The configured name."""
-        return self._settings.name
-
     def open(self, log_directory: Path) -> Self:
-        """Make ready to answer; a server that is started here logs into `log_directory`.
-
-        Raises:
-            InputError: the provider cannot be reached, started or used, or a secret is not set.
-                Nothing is left running.
-        """
+        """Make ready to answer; raises InputError, with nothing left running, where it cannot."""
         try:
             self._open(log_directory)
         except BaseException:
@@ -196,12 +165,12 @@ class Connected(OpenedBackend[AnySettings]):
 
     _connection: Connection | None = None
 
-    def _hold(self, connection: AnyConnection) -> AnyConnection:
+    def _hold(self, connection: Connection) -> Connection:
         self._connection = connection
         self._resources.callback(connection.close)
         self._facts = {
             "kind": self._settings.kind,
-            "managed": connection.managed,
+            "managed": connection.server is not None,
             "base_url": connection.base_url,
         }
         return connection

@@ -43,12 +43,8 @@ def _read_again(_request: Request, raw: RawAnswer) -> Decision:
 class Fake:
     """Uniform, scripted or noisy answers, the same for the same settings and request.
 
-    Args:
-        settings: the mode and its parameters.
-        answer_key: what `answer_key` made of the tasks; used by the noise mode alone.
-
-    Raises:
-        InputError: the script cannot be read or is no list of answers.
+    `answer_key` is what the function of that name made of the tasks; the noise mode alone uses it.
+    Raises InputError where the script cannot be read or is no list of answers.
     """
 
     cost_basis: str | None = None

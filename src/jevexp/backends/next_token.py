@@ -37,7 +37,7 @@ CONTEXT = "\n"
 
 
 class BiasReach(StrEnum):
-    """How far a `logit_bias` gets."""
+    """How far a `logit_bias` gets, the furthest first."""
 
     PROBABILITIES = "probabilities"
     """The listed probabilities are those after the bias."""
@@ -90,13 +90,9 @@ class NothingListed(Failure):
 class CompletionClient(Protocol):
     """One server as it is asked for a single token, and what evidence of that looks like.
 
-    Attributes:
-        transport: the server, or a recording of it.
-        endpoint: where a body is posted to.
-        tokenizer: the server's tokenizer; None where it offers none.
-        reach: how far a bias gets.
-        bias: what is added to every candidate's logit where the probabilities know of it.
-        most_listed: how many tokens the server lists.
+    `transport` is the server, or a recording of it; `endpoint` takes the bodies. `bias` is added to
+    every candidate's logit where the probabilities know of it, and `reach` is how far it gets. The
+    server lists `most_listed` tokens, and may offer no tokenizer.
     """
 
     transport: HttpPoster
@@ -145,24 +141,23 @@ class Decider:
 
     def decide(self, request: Request) -> Decision:
         """Ask, once where that is enough; every failure is a decision that is not ok."""
-        client, model = self._client, self._model or request.model
-        options, most = len(request.question.options), MOST_OPTIONS
+        client, options, most = self._client, len(request.question.options), MOST_OPTIONS
+        failed = Decision(ok=False, model=self._model or request.model)
         if not options:
-            return Decision(ok=False, model=model, error="options_unknown")
+            return replace(failed, error="options_unknown")
         if client.reach is BiasReach.PROBABILITIES:
             # A list after the bias cannot hold more candidates than tokens.
             most = min(most, client.most_listed)
         if options > most:
-            return Decision(ok=False, model=model, error="too_many_options")
+            return replace(failed, error="too_many_options")
         user, exchange = message(request), Exchange()
         try:
             prompt = client.render(user, exchange)
             candidates = self._candidates(user, prompt, exchange)
             readout, bias = _Reading(client, prompt, candidates, request.model, exchange).read()
         except Failure as failure:
-            return Decision(
-                ok=False,
-                model=model,
+            return replace(
+                failed,
                 error=failure.code,
                 status_code=failure.status,
                 request=request.wire() | {"sent": client.sent(exchange)},
@@ -176,7 +171,7 @@ class Decider:
         fields = client.answer_fields(exchange, masses)
         return Decision(
             ok=True,
-            model=name_or_none(fields.pop("model")) or model,
+            model=name_or_none(fields.pop("model")) or failed.model,
             probs=dict(zip(user.symbols, readout.shares, strict=True)),
             status_code=exchange.replies[-1].status,
             request=request.wire() | {"sent": client.sent(exchange)},
@@ -218,15 +213,12 @@ class _Reading:
         return self._unbiased(), None
 
     def _biased(self, ids: Sequence[int]) -> tuple[Readout, float]:
-        """All candidates from one list; with a stronger bias where one of them missed it.
-
-        There is no list at all where a token was predicted that is no text on its own, which the
-        stronger bias keeps from happening again.
-        """
+        """All candidates from one list; with a stronger bias where one of them missed it."""
         for bias in (self.client.bias, MISSING_BIAS):
             try:
                 reply, listing = self._ask(dict.fromkeys(ids, bias), len(ids))
             except NothingListed:
+                # A token was predicted that is no text on its own; the stronger bias prevents it.
                 if bias == MISSING_BIAS:
                     raise
                 continue

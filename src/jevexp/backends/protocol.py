@@ -34,8 +34,7 @@ class Backend(Protocol):
     def open(self, log_directory: Path) -> Self:
         """Make ready to answer; a server that is started here logs into `log_directory`.
 
-        Raises:
-            InputError: the provider cannot be reached or started. Nothing is left running.
+        Raises InputError where it cannot be reached or started; nothing is left running then.
         """
 
     def close(self) -> None:
@@ -77,11 +76,7 @@ class Concurrent(Protocol):
 
 
 def check_concurrency(backend: Backend, wanted: int) -> None:
-    """Refuse more requests at once than a provider takes.
-
-    Raises:
-        InputError: it takes fewer.
-    """
+    """Raise InputError where a provider takes fewer requests at once than are wanted."""
     if wanted == 1:
         return
     most = backend.max_concurrency if isinstance(backend, Concurrent) else 1
@@ -98,8 +93,7 @@ class ProviderModule(Protocol):
     def make(self, settings: Any, model: ModelIdentity, tasks: Iterable[Task]) -> Backend:
         """The provider, not opened yet; `tasks` are those that will be put to it.
 
-        Raises:
-            InputError: a file or a package that the provider needs cannot be used.
+        Raises InputError where a file or a package that it needs cannot be used.
         """
 
     def reader(self, settings: Any, description: Mapping[str, Any]) -> AnswerReader:
@@ -110,23 +104,15 @@ class ProviderModule(Protocol):
 
 
 def make_backend(settings: BackendSettings, model: ModelIdentity, tasks: Iterable[Task]) -> Backend:
-    """The configured provider, not opened yet; its module is imported when it is used.
-
-    Raises:
-        InputError: a file or a package that the provider needs cannot be used.
-    """
+    """The configured provider as its module makes it, which is imported when it is used."""
     return _module(settings).make(settings, model, tasks)
 
 
 def make_reader(fields: Mapping[str, Any], description: Mapping[str, Any]) -> AnswerReader:
     """How the raw answers of a run are read again.
 
-    Args:
-        fields: the resolved configuration of the run's backend.
-        description: what the backend said of itself.
-
-    Raises:
-        ValueError: this version knows no such backend.
+    `fields` are the resolved configuration of its backend, `description` is what the backend said
+    of itself. Raises ValueError where this version knows no such backend.
     """
     adapter: TypeAdapter[BackendSettings] = TypeAdapter(AnyBackend)
     settings = adapter.validate_json(dumps(fields), strict=True)

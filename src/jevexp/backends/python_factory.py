@@ -85,8 +85,7 @@ def reader(settings: PythonBackend, description: Mapping[str, Any]) -> AnswerRea
 def call_safely(name: str, step: Callable[[], Any], advice: str) -> Any:
     """Call a person's own code.
 
-    Raises:
-        InputError: it raised; the class only is named, since what it says may hold a secret.
+    Raises InputError with the class of what it raised only: what it says may hold a secret.
     """
     try:
         return step()
@@ -124,8 +123,7 @@ class Function:
     def decide(self, request: Request) -> Decision:
         """Call the function; a choice whose question names no options is a failure.
 
-        Raises:
-            TypeError: it returned neither a mapping nor a Decision.
+        Raises TypeError where it returned neither a mapping nor a Decision.
         """
         sent = request.wire()
         if not request.question.options:
@@ -141,12 +139,7 @@ class Function:
 
 
 class Guarded:
-    """Passes everything on; an answer that is no Decision becomes a failed attempt.
-
-    Args:
-        product: what the factory made.
-        settings: for the name, and for the description.
-    """
+    """Passes everything on; an answer that is no Decision becomes a failed attempt."""
 
     def __init__(self, product: Backend, settings: PythonBackend) -> None:
         self.name = settings.name
@@ -171,11 +164,7 @@ class Guarded:
         self._product.close()
 
     def describe(self) -> dict[str, Any]:
-        """What it says of itself, and how it was made.
-
-        Raises:
-            InputError: it says nothing that could be written down.
-        """
+        """What it says of itself, and how it was made; raises InputError where it is no mapping."""
         kind, factory = self._settings.kind, self._settings.factory
         description = self._product.describe()
         if not isinstance(description, Mapping):
@@ -186,11 +175,7 @@ class Guarded:
         return {"model": None, **representable(description), "kind": kind, "factory": factory}
 
     def decide(self, request: Request) -> Decision:
-        """Ask it once.
-
-        Raises:
-            TypeError: it answered with something else than a well-formed Decision.
-        """
+        """Ask it once; raises TypeError where it answers with no well-formed Decision."""
         decision = self._product.decide(request)
         if not isinstance(decision, Decision):
             raise TypeError(f"decide returned a {type(decision).__name__}; expected a Decision")
@@ -210,8 +195,7 @@ class Guarded:
 def find_callable(path: str) -> Callable[..., Any]:
     """Import the module of `package.module:callable` and look the callable up.
 
-    Raises:
-        InputError: there is no such module or callable, or importing it failed.
+    Raises InputError where there is no such module or callable, or importing it failed.
     """
     module, _, attribute = path.partition(":")
     try:

@@ -55,11 +55,7 @@ class Entry:
 
 
 def logprob_of(probability: float) -> float:
-    """The logarithm of a listed probability.
-
-    Raises:
-        ValueError: it is no probability.
-    """
+    """The logarithm of a listed probability; raises ValueError where it is none."""
     if not 0 <= probability <= 1 + SLACK:
         raise ValueError("a probability out of range")
     return math.log(probability) if probability > 0 else -math.inf
@@ -80,8 +76,7 @@ class Listing:
     def find(self, candidate: Candidate) -> Entry | None:
         """A candidate's token; None where it is not listed.
 
-        Raises:
-            ValueError: several listed tokens could be it, with different probabilities.
+        Raises ValueError where several listed tokens could be it, with different probabilities.
         """
         if candidate.id is not None and self.has_ids:
             matching = [entry for entry in self.entries if entry.id == candidate.id]
@@ -114,8 +109,7 @@ class Readout:
 def read_biased(probabilities: Sequence[float], bias: float) -> Readout:
     """The readout of the candidates' probabilities, as they are with `bias`.
 
-    Raises:
-        ValueError: they cannot be probabilities.
+    Raises ValueError where they cannot be probabilities.
     """
     total = math.fsum(probabilities)
     if not 0 < total < 1 + SLACK:
@@ -130,8 +124,7 @@ def read_biased(probabilities: Sequence[float], bias: float) -> Readout:
 def read_unbiased(logprobs: Sequence[float]) -> Readout:
     """The readout of log-probabilities without a bias: their softmax, and their mass as it is.
 
-    Raises:
-        ValueError: they cannot be of one distribution.
+    Raises ValueError where they cannot be of one distribution.
     """
     largest = max(logprobs)
     mass = math.fsum(math.exp(logprob) for logprob in logprobs)
@@ -177,15 +170,10 @@ class Candidates:
         self._cut: dict[str, bool] = {}
 
     def ids(self, prompt: str, end: str, symbols: Iterable[str]) -> tuple[int, ...]:
-        """One token id a symbol.
+        """One token id for each symbol, after a rendered prompt.
 
-        Args:
-            prompt: the rendered prompt.
-            end: its fixed end, which no state can change; empty where that is not known.
-            symbols: what the model may answer.
-
-        Raises:
-            Failure: `candidate_not_one_token`, or the request for tokens failed.
+        `end` is the prompt's fixed end, which no state can change; empty where that is not known.
+        Raises Failure: `candidate_not_one_token`, or the request for tokens failed.
         """
         symbols = tuple(symbols)
         tokens: list[int] | None = None

@@ -31,12 +31,7 @@ COST_BASIS = "replayed_no_new_cost"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Earlier answers.
-
-    Attributes:
-        decisions: by `question_key`, in the order in which they were given.
-        description: which source it is, as JSON; goes into the manifest.
-    """
+    """Earlier answers by `question_key`, in their order, and which source it is, as JSON."""
 
     decisions: Mapping[str, Sequence[Decision]]
     description: dict[str, Any]
@@ -50,11 +45,7 @@ class Source:
 
 
 def make(settings: ReplayBackend, model: ModelIdentity, tasks: Iterable[Task]) -> "Replay":
-    """The provider; its source is read, and checked, here.
-
-    Raises:
-        InputError: the source cannot be read, or is not as it was left.
-    """
+    """The provider, with its source read; raises InputError where that is not as it was left."""
     del model, tasks
     return Replay(settings)
 
@@ -157,11 +148,7 @@ class AnswerLine(BaseModel):
 
 
 def read_answers(path: Path) -> Source:
-    """Read a file of answers.
-
-    Raises:
-        InputError: naming the file and the line that is no answer.
-    """
+    """Read a file of answers; raises InputError, naming the file and the line that is no answer."""
     decisions: dict[str, list[Decision]] = {}
     digest = hashlib.sha256()
     try:
@@ -209,8 +196,7 @@ def question_key(state: Any, question: Mapping[str, Any]) -> str:
 def read_run(path: Path) -> Source:
     """Verify a run's directory and read what was asked in it and answered.
 
-    Raises:
-        InputError: it is no finished run, or not as the run left it.
+    Raises InputError where it is no finished run, or not as the run left it.
     """
     if not path.is_dir():
         raise InputError(f"backend.run: {path}: no such folder; give a run's directory")
@@ -242,11 +228,7 @@ def _key_in(request: Any) -> str | None:
 
 
 class _VerifiedRun:
-    """A run whose files are those that its checksums name.
-
-    Raises:
-        InputError: there are no checksums, a file was changed, or there is no manifest.
-    """
+    """A run whose files are those that its checksums name; raises InputError where they are not."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -88,13 +88,8 @@ class RecordedTransport:
 def last_reply(raw: RawAnswer, code_of: Callable[[Any], str]) -> Reply:
     """The last reply of a failed attempt, as the connection gave it.
 
-    Args:
-        raw: the evidence, whose response is a failure's: `endpoint` and `body`, or null.
-        code_of: the provider's code for the body of an HTTP error.
-
-    Raises:
-        Failure: the connection gave none; the code is the one that follows from status and body.
-        ValueError: no connection ends like that.
+    Raises Failure where the connection gave none, with the code that follows from status and body,
+    and ValueError where no connection ends like that.
     """
     status, code = raw.record.status_code, raw.record.error or ""
     if status is None:

@@ -45,11 +45,8 @@ class StartedServer(ABC):
     """A server in a process of its own.
 
     It leads a session of its own, so that a terminal's Ctrl-C reaches only us and the run can end
-    in order. It ends with `stop`, and also when this process ends in any way.
-
-    Attributes:
-        key: what the server wants in requests; another one each time, in no file and on no command
-            line. None where it wants nothing.
+    in order. It ends with `stop`, and also when this process ends in any way. It wants `key` in
+    requests, another one each time, in no file and on no command line; None where it wants none.
     """
 
     def __init__(self, key: str | None) -> None:
@@ -65,8 +62,8 @@ class StartedServer(ABC):
     def start(self, log_directory: Path) -> str:
         """Start the server and wait until it answers; returns its base URL.
 
-        Raises:
-            InputError: it cannot be started, it ended or it took too long. Nothing is left running.
+        Raises InputError where it cannot be started, ends or takes too long; nothing is left
+        running.
         """
         try:
             return self._start(log_directory / LOG_NAME)

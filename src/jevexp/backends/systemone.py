@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from jevexp.backends.connection import Connected, HttpConnection, reason_of
+from jevexp.backends.connection import Connected, connect, unusable
 from jevexp.backends.rereading import AnswerReader, RecordedTransport
 from jevexp.backends.transport import (
     Failure,
@@ -23,7 +23,6 @@ from jevexp.backends.transport import (
 )
 from jevexp.core.decision import Decision, Request
 from jevexp.core.task import Kind, Question
-from jevexp.errors import InputError
 from jevexp.settings import SystemOneBackend
 
 _ENDPOINT = "/v1/systemone"
@@ -47,7 +46,7 @@ class SystemOne(Connected[SystemOneBackend]):
     """
 
     def _open(self, log_directory: Path) -> None:
-        connection = self._hold(HttpConnection(self._settings, log_directory))
+        connection = self._hold(connect(self._settings, log_directory))
         self._facts |= facts(connection.transport, connection.url)
         self._ask = partial(ask, connection.transport, self._facts["model"])
 
@@ -112,11 +111,8 @@ def _look(transport: Transport, path: str, url: str) -> Mapping[str, Any]:
         # Services hide these; whether the key is good is seen at the first question.
         if failure.status is not None:
             return {}
-        reason = reason_of(failure, "a System One service")
-        raise InputError(
-            f"backend.base_url: {url} is not usable: {reason}; start a server there, or set "
-            "backend.base_url=URL"
-        ) from failure
+        todo = "start a server there, or set backend.base_url=URL"
+        raise unusable(failure, url, "a System One service", todo, key_env=None) from failure
 
 
 class BadAnswer(Exception):

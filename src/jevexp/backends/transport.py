@@ -18,10 +18,8 @@ MOST_BYTES = 8 << 20
 class Failure(Exception):
     """A request that brought no usable answer.
 
-    Attributes:
-        code: a safe code; each provider's reference page lists its own.
-        status: the HTTP status, where there was one.
-        evidence: what came back, as JSON, or None.
+    `code` is a safe code, which each provider's reference page lists; `status` is the HTTP status,
+    where there was one; `evidence` is what came back, as JSON, or None.
     """
 
     def __init__(self, code: str, status: int | None = None, evidence: Any = None) -> None:
@@ -69,18 +67,12 @@ def http_error(_body: Any) -> str:
 
 
 class Transport:
-    """A connection that stays open between requests, until `close`.
+    """A connection to `base_url` that stays open between requests, until `close`.
 
-    Args:
-        base_url: where the provider is.
-        key: sent as a bearer token; None sends none.
-        connect_s: limit for connecting, in seconds.
-        request_s: limit for a whole exchange, in seconds.
-        headers: further headers, whose values are kept as secret as the key.
-        code_of: the safe code for the parsed body of an HTTP error.
-
-    Raises:
-        InputError: the proxy or certificates that the environment names cannot be used.
+    `key` is sent as a bearer token; `headers` are kept as secret as it. Connecting takes
+    `connect_s` seconds at most, a whole exchange `request_s`. `code_of` gives the safe code for the
+    parsed body of an HTTP error. Raises InputError where the environment names a proxy or
+    certificates that cannot be used.
     """
 
     def __init__(
@@ -169,8 +161,7 @@ _KNOWN_TYPES = frozenset(
 def parsed(raw: bytes, secrets: Secrets) -> tuple[Any, bool]:
     """A body as JSON in which no secret is left, and whether there was one.
 
-    Raises:
-        ValueError: it is no JSON, or a secret is spread over it.
+    Raises ValueError where it is no JSON, or a secret is spread over it.
     """
     body = loads(raw)
     if not secrets.in_use:

@@ -54,11 +54,7 @@ def _read_again(request: Request, raw: RawAnswer) -> Decision | None:
 
 
 def require_packages() -> None:
-    """Check Python's version and that the bridge is installed.
-
-    Raises:
-        InputError: one of them is missing; says which.
-    """
+    """Raise InputError where this Python is too old, or a package of the bridge is missing."""
     running = tuple(sys.version_info[:3])
     if running < _OLDEST_PYTHON:
         raise InputError(
@@ -75,11 +71,7 @@ def require_packages() -> None:
 
 
 class Judgevet(OpenedBackend[JudgevetBackend]):
-    """Any judgevet provider; see docs/reference/judgevet.md.
-
-    Raises:
-        InputError: this Python is too old, or the bridge's packages are not installed.
-    """
+    """Any judgevet provider; see docs/reference/judgevet.md."""
 
     def __init__(
         self, settings: JudgevetBackend, model: ModelIdentity, tasks: Iterable[Task] = ()
@@ -139,10 +131,11 @@ class Decider:
         question, most = request.question, self._provider.most_options
         # The provider's own model, where it has only one.
         model = self._provider.model or request.model
-        options = len(question.options)
-        if not options or (most is not None and options > most):
-            error = "too_many_options" if options else "options_unknown"
-            return Decision(ok=False, model=model, error=error)
+        failure = Decision(ok=False, model=model)
+        if not question.options:
+            return replace(failure, error="options_unknown")
+        if most is not None and len(question.options) > most:
+            return replace(failure, error="too_many_options")
         response: Any = None
         self._exchanges.clear()
         try:
@@ -151,44 +144,36 @@ class Decider:
             )
             probs = read_answer(question, response)
         except BadAnswer as bad:
-            return self._failure(request, model, bad.code, self._status, response)
+            decision = replace(failure, error=bad.code, status_code=self._status)
         except JudgevetError as declared:
             code, status = failure_of(declared, self._exchanges[-1] if self._exchanges else None)
-            return self._failure(request, model, code, status)
+            decision, response = replace(failure, error=code, status_code=status), None
         except Exception as raised:
             if self._status is None:
                 raise
             # What a server sends can make the packages raise anything; what came is kept.
-            return self._failure(request, model, "bad_response", self._status, raised)
+            decision = replace(failure, error="bad_response", status_code=self._status)
+            response = raised
+        else:
+            decision = self._answer(response, probs)
+        evidence, repeats_key = self._received(response)
+        if decision.ok and (repeats_key or self._secrets.occur_in(decision.model)):
+            decision = replace(failure, error="bad_response", status_code=self._status)
+            evidence, _ = self._received(None)
+        sent = {"sent": self._telling.sent_json()} if self._telling else {}
+        return replace(decision, request=request.wire() | sent, response=evidence)
+
+    def _answer(self, response: Any, probs: dict[str, float]) -> Decision:
         # The server's word where the provider only repeats the model that it was asked for.
         telling = self._telling if self._provider.echoes_model else None
-        answering: str = (telling.model if telling else None) or response.model
-        kept, repeats_key = self._received(response)
-        if repeats_key or self._secrets.occur_in(answering):
-            return self._failure(request, model, "bad_response", self._status)
         receipts = (getattr(response, "receipts", None) or {}).get("decision")
         return Decision(
             ok=True,
-            model=answering,
+            model=(telling.model if telling else None) or response.model,
             probs=probs,
             status_code=self._status,
             usage=token_counts(response),
-            request=self._sent(request),
-            response=kept,
             runtime=dict(receipts) if receipts else None,
-        )
-
-    def _failure(
-        self, request: Request, model: str, code: str, status: int | None, response: Any = None
-    ) -> Decision:
-        kept, _ = self._received(response)
-        return Decision(
-            ok=False,
-            model=model,
-            error=code,
-            status_code=status,
-            request=self._sent(request),
-            response=kept,
         )
 
     @property
@@ -200,15 +185,8 @@ class Decider:
     def _status(self) -> int | None:
         return self._telling.status if self._telling else None
 
-    def _sent(self, request: Request) -> dict[str, Any]:
-        exchange = self._telling
-        return request.wire() | ({"sent": exchange.sent_json()} if exchange else {})
-
     def _received(self, response: Any) -> tuple[dict[str, Any] | None, bool]:
-        """The provider's response, and the body that it was made from, as far as there are any.
-
-        And whether the key was in there, which is replaced.
-        """
+        """The response, and the body it was made from, without the key; and whether it had it."""
         kept: dict[str, Any] = {}
         if isinstance(response, Exception):
             kept = {"raised": type(response).__name__}
@@ -234,9 +212,8 @@ def typed_question(question: Question) -> Any:
 def read_answer(question: Question, response: Any) -> dict[str, float]:
     """Label to probability, as returned; confidences and the scalar score are never looked at.
 
-    Raises:
-        BadAnswer: no model is named, an answer is missing or too many, of another type, over
-            other labels or levels, with another legend, or of something else than numbers.
+    Raises BadAnswer where no model is named, an answer is missing or too many, of another type,
+    over other labels or levels, with another legend, or of something else than numbers.
     """
     from judgevet import ChoiceAnswer, NoulAnswer, ScoreAnswer
 

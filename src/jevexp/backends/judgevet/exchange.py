@@ -54,13 +54,9 @@ class Exchange:
 class RecordingTransport:
     """A transport for httpx, which typevet uses, or httpx2, which judgevet uses.
 
-    The two have the same shape and different classes, so the package itself is an argument.
-    `exchanges` are in order; whoever asks empties the list.
-
-    Args:
-        package: httpx or httpx2.
-        base_url: the server that is asked.
-        request_s: limit for a whole exchange, in seconds.
+    The two have the same shape and different classes, so the `package` itself is an argument. An
+    exchange takes `request_s` seconds at most. `exchanges` are in order; whoever asks empties the
+    list.
     """
 
     def __init__(self, package: Any, base_url: str, request_s: float) -> None:
@@ -144,11 +140,9 @@ def _kept(raw: bytes, content_type: str | None, secrets: Secrets) -> tuple[Any, 
 
 
 def failure_of(error: BaseException, exchange: Exchange | None) -> tuple[str, int | None]:
-    """The code and the HTTP status of one of judgevet's errors; None where it has no status.
+    """The code and the HTTP status of a `JudgevetError`; None where it has no status.
 
-    Args:
-        error: a `JudgevetError`.
-        exchange: the last request and what came of it, where there was one.
+    `exchange` is the last request and what came of it, where there was one.
     """
     from judgevet import JevError, JevMaxTokensExceededError, JevResponseError, JevServiceError
     from judgevet import providers as p

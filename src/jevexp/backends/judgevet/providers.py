@@ -2,24 +2,20 @@
 
 import inspect
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
 
-from jevexp.backends.connection import key_advice
+from jevexp.backends.connection import REASONS, key_advice
 from jevexp.backends.judgevet.exchange import RecordingTransport
 from jevexp.backends.python_factory import call_safely, find_callable
 from jevexp.errors import InputError
 from jevexp.settings import JudgevetBackend
 from jevexp.untrusted.secrets import Secrets
 
-_REASONS = {
-    "connection_failed": "no server answers there",
-    "timeout": "it does not answer in time",
-}
 _ADVICE = "; it must work without arguments"
 # judgevet's adapter insists on a key, also for servers that want none.
 _NO_KEY = "none"
@@ -67,18 +63,34 @@ def http_provider(settings: JudgevetBackend, alias: str, key: str | None) -> Ite
 
 @contextmanager
 def typevet_provider(settings: JudgevetBackend, alias: str, key: str | None) -> Iterator[Provider]:
-    """A typevet session behind judgevet's interface.
-
-    Raises:
-        InputError: the session cannot be opened.
-    """
+    """A typevet session behind judgevet's interface; raises InputError where it does not open."""
+    from typevet.adapters.inbound.backend_settings import open_judgment
     from typevet.adapters.inbound.judgevet import DEFAULT_MAX_CHOICE_OPTIONS, TypevetSystemOnePort
+    from typevet.adapters.outbound.gemma import ChatMLThinkingFraming
+    from typevet.domain.errors import BackendHttpError, GenerationError
 
-    fake = settings.typevet.backend == "fake"
-    transport = (
-        None if fake else RecordingTransport(httpx, settings.base_url or "", settings.timeout_s)
-    )
-    with _session(settings, environment(settings, alias, key), transport) as session:
+    url, fake = settings.base_url or "", settings.typevet.backend == "fake"
+    transport = None if fake else RecordingTransport(httpx, url, settings.timeout_s)
+    framing = ChatMLThinkingFraming() if settings.typevet.framing else None
+    variables = environment(settings, alias, key)
+    with ExitStack() as stack:
+        try:
+            opening = open_judgment(variables, transport=transport, framing=framing)
+            session = stack.enter_context(opening)
+        except BackendHttpError as error:
+            todo = ""
+            if error.status_code in (401, 403):
+                todo = f"; {key_advice('backend.key_env', settings.key_env)}"
+            reason = f"HTTP {error.status_code}{todo}"
+            raise InputError(f"backend.base_url: {url} is not usable: {reason}") from error
+        except GenerationError as error:
+            code = transport.exchanges[-1].failure if transport and transport.exchanges else None
+            reason = REASONS.get(code or "", "it does not answer as typevet expects")
+            raise InputError(f"backend.base_url: {url} is not usable: {reason}") from error
+        except ValueError as error:
+            # typevet's own words, in which a server's may be.
+            words = Secrets([key]).without(" ".join(str(error).split()))
+            raise InputError(f"backend.typevet: {words}") from error
         yield Provider(
             TypevetSystemOnePort(session.port),
             model=session.model if fake else None,
@@ -89,52 +101,16 @@ def typevet_provider(settings: JudgevetBackend, alias: str, key: str | None) -> 
 
 
 @contextmanager
-def _session(
-    settings: JudgevetBackend, variables: dict[str, str], transport: RecordingTransport | None
-) -> Iterator[Any]:
-    from typevet.adapters.inbound.backend_settings import open_judgment
-    from typevet.adapters.outbound.gemma import ChatMLThinkingFraming
-    from typevet.domain.errors import BackendHttpError, GenerationError
-
-    framing = ChatMLThinkingFraming() if settings.typevet.framing else None
-    opening = open_judgment(variables, transport=transport, framing=framing)
-    try:
-        session = opening.__enter__()
-    except BackendHttpError as error:
-        todo = ""
-        if error.status_code in (401, 403):
-            todo = f"; {key_advice('backend.key_env', settings.key_env)}"
-        raise InputError(
-            f"backend.base_url: {settings.base_url} is not usable: HTTP {error.status_code}{todo}"
-        ) from error
-    except GenerationError as error:
-        code = transport.exchanges[-1].failure if transport and transport.exchanges else None
-        reason = _REASONS.get(code or "", "it does not answer as typevet expects")
-        raise InputError(
-            f"backend.base_url: {settings.base_url} is not usable: {reason}"
-        ) from error
-    except ValueError as error:
-        # typevet's own words, in which a server's may be.
-        secrets = Secrets(variables[name] for name in variables if name.endswith("API_KEY"))
-        words = secrets.without(" ".join(str(error).split()))
-        raise InputError(f"backend.typevet: {words}") from error
-    try:
-        yield session
-    finally:
-        opening.__exit__(None, None, None)
-
-
-@contextmanager
 def factory_provider(path: str) -> Iterator[Provider]:
     """The provider that the callable at `path` makes. This runs code that the settings name.
 
-    Raises:
-        InputError: there is no such callable, it fails, or it makes no judgevet provider.
+    Raises InputError where there is no such callable, it fails, or it makes no judgevet provider.
     """
-    product = call_safely(path, find_callable(path), _ADVICE)
-    scope = product if hasattr(product, "__enter__") and hasattr(product, "__exit__") else None
-    port = product if scope is None else call_safely(path, scope.__enter__, _ADVICE)
-    try:
+    port = call_safely(path, find_callable(path), _ADVICE)
+    with ExitStack() as stack:
+        if hasattr(port, "__enter__") and hasattr(port, "__exit__"):
+            scope = port
+            port = call_safely(path, lambda: stack.enter_context(scope), _ADVICE)
         system_one = getattr(port, "system_one", None)
         if not callable(system_one) or inspect.iscoroutinefunction(system_one):
             raise InputError(
@@ -142,9 +118,6 @@ def factory_provider(path: str) -> Iterator[Provider]:
                 "system_one(state, questions, model); return a judgevet SystemOnePort"
             )
         yield Provider(port)
-    finally:
-        if scope is not None:
-            scope.__exit__(None, None, None)
 
 
 def environment(settings: JudgevetBackend, alias: str, key: str | None = None) -> dict[str, str]:

@@ -50,12 +50,9 @@ def tokens_of(transport: HttpPoster, body: dict[str, Any]) -> list[int]:
 
 
 class LlamaCompletions(CompletionClient):
-    """A llama.cpp server as it is asked for one token.
+    """A llama.cpp server as it is asked for one token, or a recording of it.
 
-    Args:
-        transport: the server, or a recording of it.
-        settings: options for the template, and how the distribution is read.
-        route: part of every request's body; tells a router which model is meant.
+    `route` is part of every request's body; it tells a router which model is meant.
     """
 
     endpoint = _COMPLETION
@@ -147,11 +144,7 @@ class LlamaCompletions(CompletionClient):
 
 
 def listed_tokens(body: Mapping[str, Any]) -> Listing:
-    """The tokens that a completion lists for the first predicted one.
-
-    Raises:
-        ValueError: there is no list, or one that cannot be.
-    """
+    """The tokens that a completion lists for the first predicted one; raises ValueError."""
     steps = body.get("completion_probabilities")
     if not isinstance(steps, list) or not steps or not isinstance(steps[0], dict):
         raise ValueError("completion_probabilities of another shape")

@@ -11,7 +11,7 @@ from secrets import token_urlsafe
 from typing import Any
 from urllib.parse import quote
 
-from jevexp.backends.connection import Connection, key_refusal, reason_of
+from jevexp.backends.connection import Connection, unusable
 from jevexp.backends.llama_cpp.client import code_of
 from jevexp.backends.llama_cpp.weights import weights_to_serve
 from jevexp.backends.server import StartedServer
@@ -74,10 +74,8 @@ def connect(settings: LlamaCppBackend, model: ModelIdentity, log_directory: Path
     """A connection to the configured server, whose model may still be loading.
 
     The server is the one at `server.base_url`, else one that is started for `server.gguf` or the
-    model's own weights, else the one at llama.cpp's default address.
-
-    Raises:
-        InputError: a secret is not set, or the server cannot be started. Nothing is left running.
+    model's own weights, else the one at llama.cpp's default address. Raises InputError where a
+    secret is not set or the server cannot be started.
     """
     server, gguf = settings.server, weights_to_serve(settings.server, model)
     return Connection(
@@ -96,10 +94,8 @@ def inspect(
     """Wait until the model is loaded; returns its route and what is known of the server.
 
     The route is part of every request's body: it tells a router, which serves many models, which
-    one is meant. The facts are null where the server does not say.
-
-    Raises:
-        InputError: the server cannot be reached or used.
+    one is meant. The facts are null where the server does not say. Raises InputError where it
+    cannot be reached or used.
     """
     listed = wait_until_ready(connection.transport, connection.url, server)
     answering = choose(listed, alias, connection.url)
@@ -121,8 +117,7 @@ def wait_until_ready(
 ) -> list[Mapping[str, Any]]:
     """Wait while the server loads its model; returns the entries of its `/v1/models`.
 
-    Raises:
-        InputError: not reachable, not allowed, no llama.cpp server, or loading took too long.
+    Raises InputError: not reachable, not allowed, no llama.cpp server, or loading took too long.
     """
     deadline = time.monotonic() + server.start_timeout_s
     while True:
@@ -131,7 +126,15 @@ def wait_until_ready(
             listed = listed_models(transport.get("/v1/models").body)
         except Failure as failure:
             if failure.status != 503:
-                raise InputError(_unusable(failure, url, server)) from failure
+                todo = "start llama-server there, or set backend.server.base_url=URL"
+                if server.base_url is None:
+                    todo = (
+                        "model.weights names no file on this machine: start llama-server there, or "
+                        "set backend.server.gguf=FILE"
+                    )
+                raise unusable(
+                    failure, url, "llama-server", todo, key_env=server.key_env, at="backend.server"
+                ) from failure
             if time.monotonic() > deadline:
                 raise InputError(
                     f"backend.server.start_timeout_s: {url} is still loading its model after "
@@ -156,26 +159,10 @@ def _check_health(transport: Transport) -> None:
             raise
 
 
-def _unusable(failure: Failure, url: str, server: LlamaServer) -> str:
-    if refusal := key_refusal(failure, url, "backend.server.key_env", server.key_env):
-        return refusal
-    reason = reason_of(failure, "llama-server")
-    if server.base_url is None:
-        return (
-            f"backend.server: model.weights names no file on this machine, and {url} is not "
-            f"usable: {reason}; start llama-server there, or set backend.server.gguf=FILE"
-        )
-    return (
-        f"backend.server.base_url: {url} is not usable: {reason}; start llama-server there, or "
-        f"set backend.server.base_url=URL"
-    )
-
-
 def choose(listed: Sequence[Mapping[str, Any]], alias: str, url: str) -> Mapping[str, Any]:
     """The entry that will answer: a server's only one, or at a router the one that is asked for.
 
-    Raises:
-        InputError: a router has no model of that name.
+    Raises InputError where a router has no model of that name.
     """
     if len(listed) == 1:
         return listed[0]
@@ -192,14 +179,9 @@ def choose(listed: Sequence[Mapping[str, Any]], alias: str, url: str) -> Mapping
 def facts(
     transport: Transport, model: Mapping[str, Any], route: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The server's facts from `/v1/models`, which is given, and `/props`, which is asked for.
+    """The server's facts from its entry in `/v1/models`, and from `/props`, which is asked for.
 
     Builds differ in what they say: what is missing or makes no sense is null.
-
-    Args:
-        transport: the server.
-        model: the entry of the model in the server's `/v1/models`.
-        route: names the model at a router, which keeps facts by model.
     """
     meta = _object(model.get("meta"))
     try:

@@ -20,8 +20,7 @@ _CHUNK_BYTES = 1 << 20
 def weights_to_serve(server: LlamaServer, model: ModelIdentity) -> Path | None:
     """The file to start a server for, or None where a running server is to be used.
 
-    Raises:
-        InputError: the configuration names weights that are not on this machine.
+    Raises InputError where the configuration names weights that are not on this machine.
     """
     if server.base_url is not None:
         return None

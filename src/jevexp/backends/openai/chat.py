@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from jevexp.backends.connection import Connected, HttpConnection
+from jevexp.backends.connection import Connected, connect
 from jevexp.backends.openai.connection import (
     code_of,
     find_model,
@@ -45,7 +45,7 @@ class OpenAIChat(Connected[OpenAIChatBackend]):
 
     def _open(self, log_directory: Path) -> None:
         settings = self._settings
-        connection = self._hold(HttpConnection(settings, log_directory, code_of=code_of))
+        connection = self._hold(connect(settings, log_directory, code_of=code_of))
         model = find_model(connection, settings, self._model.alias)
         self._facts |= {
             "model": model,
@@ -156,11 +156,8 @@ def read_probabilities(text: str, labels: Sequence[str]) -> dict[str, Any]:
     """The probabilities that a text is, in the order of `labels`.
 
     Numbers are passed on as they are: whether they are probabilities and what they sum to is for
-    the scoring to judge.
-
-    Raises:
-        NotJSON: the text is something else than one JSON document.
-        ValueError: it is one, and not exactly the object that was asked for.
+    the scoring to judge. Raises NotJSON where the text is something else than one JSON document,
+    and another ValueError where it is not exactly the object that was asked for.
     """
     try:
         loads(text, lenient=True)

@@ -161,11 +161,7 @@ class OpenAICompletions(CompletionClient):
 
 
 def listing(choice: Mapping[str, Any]) -> Listing:
-    """What the first predicted token of a choice comes with.
-
-    Raises:
-        ValueError: there is no list, or one that cannot be.
-    """
+    """What the first predicted token of a choice comes with; raises ValueError where it is none."""
     logprobs = choice.get("logprobs")
     if not isinstance(logprobs, dict):
         raise ValueError("no logprobs")

@@ -9,46 +9,41 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from jevexp.backends.connection import HttpConnection, key_refusal, reason_of
+from jevexp.backends.connection import Connection, unusable
 from jevexp.backends.llama_cpp.client import tokenize, tokens_of
 from jevexp.backends.llama_cpp.server import listed_models
 from jevexp.backends.readout import Tokenizer
 from jevexp.backends.transport import Failure, Reply, Transport, total
-from jevexp.errors import InputError
 from jevexp.settings.backends import OpenAIBackend
 
 # The families of servers that have a tokenizer of a known kind.
 LLAMA_CPP, VLLM = "llama.cpp", "vllm"
+# What a server that cannot be used should be, and what to do about it.
+UNUSABLE = (
+    "an OpenAI-compatible server",
+    "set backend.base_url=URL to where /v1/chat/completions is, without that path",
+)
 _OVERFLOWS = {"exceed_context_size_error", "context_length_exceeded"}
 
 
-def find_model(connection: HttpConnection, settings: OpenAIBackend, alias: str) -> str | None:
+def find_model(connection: Connection, settings: OpenAIBackend, alias: str) -> str | None:
     """What the server calls the model, or None where it does not say.
 
-    Raises:
-        InputError: the server cannot be used.
+    Raises InputError where the server cannot be used.
     """
     try:
         listed = listed_models(connection.transport.get("/v1/models").body)
     except Failure as failure:
         # Some gateways list nothing and answer all the same.
         if failure.status in (None, 401, 403) or failure.status // 100 in (3, 5):
-            raise unusable(connection, settings, failure) from failure
+            raise unusable(
+                failure, connection.url, *UNUSABLE, key_env=settings.key_env
+            ) from failure
         return None
     names: list[str] = [entry["id"] for entry in listed]
     if alias in names:
         return alias
     return names[0] if len(names) == 1 else None
-
-
-def unusable(connection: HttpConnection, settings: OpenAIBackend, failure: Failure) -> InputError:
-    """What to tell a person who configured a server that cannot be used."""
-    url, reason = connection.url, reason_of(failure, "an OpenAI-compatible server")
-    return InputError(
-        key_refusal(failure, url, "backend.key_env", settings.key_env)
-        or f"backend.base_url: {url} is not usable: {reason}; set backend.base_url=URL to "
-        "where /v1/chat/completions is, without that path"
-    )
 
 
 def code_of(body: Any) -> str:
@@ -118,11 +113,7 @@ def render(
 def find_tokenizer(
     transport: Transport, route: Mapping[str, str]
 ) -> tuple[str | None, Tokenizer | None]:
-    """The server's family and tokenizer, or None twice.
-
-    Raises:
-        Failure: the server does not answer at all.
-    """
+    """The server's family and tokenizer, or None twice; raises Failure where it does not answer."""
     # Each family's server may answer the other's request, with nothing in it.
     families: dict[str, Tokenizer] = {
         LLAMA_CPP: partial(tokenize, transport, route),

@@ -13,18 +13,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from jevexp.backends.connection import Connected, HttpConnection
+from jevexp.backends.connection import Connected, Connection, connect, unusable
 from jevexp.backends.llama_cpp.client import RANKED
 from jevexp.backends.next_token import CONTEXT, FORCING_BIAS, BiasReach, Decider, Prompt
 from jevexp.backends.openai.client import Features, OpenAICompletions, read_again
 from jevexp.backends.openai.connection import (
     LLAMA_CPP,
+    UNUSABLE,
     VLLM,
     code_of,
     find_model,
     find_tokenizer,
     render,
-    unusable,
 )
 from jevexp.backends.prompt import PROMPT_VERSION, without_thinking
 from jevexp.backends.readout import READOUT_VERSION, Candidate, Candidates, Listing, Tokenizer
@@ -47,9 +47,6 @@ _FEWER = (20, 5)
 _REFUSED = (400, 422)
 # What no other way of asking changes.
 _FINAL = (None, 401, 403, 429)
-_WORST_TO_BEST = (
-    BiasReach.UNTRIED, BiasReach.IGNORED, BiasReach.SAMPLING, BiasReach.PROBABILITIES
-)  # fmt: skip
 # What llama.cpp reads beside OpenAI's fields: probabilities from after the bias, none of them cut
 # off, nothing left over from an earlier prompt, and the same token predicted every time: what its
 # own route is asked with.
@@ -80,12 +77,13 @@ class OpenAILogprobs(Connected[OpenAILogprobsBackend]):
 
     def _open(self, log_directory: Path) -> None:
         settings = self._settings
-        connection = self._hold(HttpConnection(settings, log_directory, code_of=code_of))
-        model = find_model(connection, settings, self._model.alias)
+        connection = self._hold(connect(settings, log_directory, code_of=code_of))
+        alias = self._model.alias
+        model = find_model(connection, settings, alias)
         try:
-            features = find_features(connection.transport, settings, self._model.alias)
+            features = find_features(connection.transport, settings, alias)
         except Failure as failure:
-            raise _unreadable(connection, settings, self._model.alias, failure) from failure
+            raise self._unreadable(connection, failure) from failure
         client = OpenAICompletions(connection.transport, settings, features)
         self._ask = Decider(client, model).decide
         self._facts |= {
@@ -102,34 +100,31 @@ class OpenAILogprobs(Connected[OpenAILogprobsBackend]):
             "features": features.described(),
         }
 
+    def _unreadable(self, connection: Connection, failure: Failure) -> InputError:
+        url = connection.base_url
+        if failure.code in ("no_logprobs", "bad_response"):
+            return InputError(
+                f"backend.kind: {url} answers without log-probabilities; use backend=openai_chat, "
+                "or another server"
+            )
+        if failure.status in (400, 404, 422):
+            return InputError(
+                f"backend.route: {url} refuses a short question for one token with logprobs (HTTP "
+                f"{failure.status}); check model.alias={self._model.alias}, try the other route, "
+                "or name fields that it does not know in backend.remove, such as "
+                "[chat_template_kwargs]"
+            )
+        return unusable(failure, connection.url, *UNUSABLE, key_env=self._settings.key_env)
+
 
 make = OpenAILogprobs
-
-
-def _unreadable(
-    connection: HttpConnection, settings: OpenAILogprobsBackend, alias: str, failure: Failure
-) -> InputError:
-    url = connection.base_url
-    if failure.code in ("no_logprobs", "bad_response"):
-        return InputError(
-            f"backend.kind: {url} answers without log-probabilities; use backend=openai_chat, or "
-            "another server"
-        )
-    if failure.status in (400, 404, 422):
-        return InputError(
-            f"backend.route: {url} refuses a short question for one token with logprobs (HTTP "
-            f"{failure.status}); check model.alias={alias}, try the other route, or name fields "
-            "that it does not know in backend.remove, such as [chat_template_kwargs]"
-        )
-    return unusable(connection, settings, failure)
 
 
 def find_features(transport: Transport, settings: OpenAILogprobsBackend, model: str) -> Features:
     """What the server has, on the first route that it answers, with the extra fields that help.
 
-    Raises:
-        Failure: the server does not answer, or answers no request of this kind.
-        InputError: the route needs what the server does not have.
+    Raises Failure where it answers no request of this kind, and InputError where the route needs
+    what the server does not have.
     """
     family, tokenizer = find_tokenizer(transport, {"model": model})
     renderer, text = None, None
@@ -173,12 +168,9 @@ def find_features(transport: Transport, settings: OpenAILogprobsBackend, model: 
             if features.logit_bias is BiasReach.PROBABILITIES:
                 break
         if answered:
-            return max(answered, key=_worth)
+            best = list(BiasReach)
+            return min(answered, key=lambda way: (best.index(way.logit_bias), way.tokens != "id"))
     raise refused
-
-
-def _worth(features: Features) -> tuple[int, bool]:
-    return _WORST_TO_BEST.index(features.logit_bias), features.tokens == "id"
 
 
 def _words(tokenizer: Tokenizer) -> list[Candidate] | None:
@@ -203,11 +195,7 @@ class _Probe:
     words: list[Candidate] | None
 
     def tried(self) -> Features:
-        """What the server has when it is asked in this way.
-
-        Raises:
-            Failure: it answers no request of this kind.
-        """
+        """What the server has when it is asked in this way; raises Failure."""
         agreed, listing = self._longest_list()
         top = min(agreed, len(listing.entries))
         return replace(
@@ -218,11 +206,7 @@ class _Probe:
         )
 
     def _longest_list(self) -> tuple[int, Listing]:
-        """How many tokens the server agrees to list, and one such list.
-
-        Raises:
-            Failure: it agrees to no number.
-        """
+        """How many tokens the server agrees to list, and one such list; raises Failure."""
         most = self.untried.top
         for top in (most, *(fewer for fewer in _FEWER if fewer < most)):
             try:
@@ -234,11 +218,7 @@ class _Probe:
         raise refused
 
     def _reach(self, top: int, listing: Listing) -> BiasReach:
-        """How far a bias gets; `listing` came with more of it for the first word.
-
-        Raises:
-            Failure: the server does not answer at all.
-        """
+        """How far a bias gets; `listing` came with more of it for the first word."""
         if self.words is None:
             return BiasReach.UNTRIED
         try:
