@@ -90,8 +90,7 @@ def unusable(
 ) -> InputError:
     """What to tell a person who configured a service that cannot be used.
 
-    `service` is what should answer at `url`, `at` the group of settings that has `base_url` and
-    `key_env`, the environment variable that holds its key, if there is any.
+    `service` is what should answer at `url`; `at` is the group of settings that holds both fields.
     """
     if failure.status in (401, 403):
         return InputError(

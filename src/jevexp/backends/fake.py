@@ -155,11 +155,10 @@ def _read_script(path: str) -> list[dict[str, Any]]:
 
 
 def _is_answer(entry: Any) -> bool:
-    if not isinstance(entry, dict):
-        return False
-    if "probs" in entry:
-        return isinstance(entry["probs"], dict)
-    # A bool is an int, and no status.
-    return isinstance(entry.get("error"), str) and (
-        entry.get("status_code") is None or type(entry["status_code"]) is int
-    )
+    match entry:
+        case {"probs": probs}:
+            return isinstance(probs, dict)
+        case {"error": str()}:
+            # A bool is an int, and no status.
+            return type(entry.get("status_code")) in (int, type(None))
+    return False

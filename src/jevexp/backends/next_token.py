@@ -113,10 +113,6 @@ class CompletionClient(Protocol):
         `candidates` is how many of the listed tokens are looked for; None lists all there can be.
         """
 
-    def post(self, body: dict[str, Any]) -> Reply:
-        """The reply to a body, not read yet; raises Failure."""
-        return self.transport.post(self.endpoint, body)
-
     def listing(self, reply: Reply) -> Listing:
         """The tokens in a reply; raises NothingListed, or Failure for any other defect."""
 
@@ -255,7 +251,7 @@ class _Reading:
     ) -> tuple[Reply, Listing]:
         body = self.client.body(self.prompt, self.model, biases, candidates)
         self.exchange.bodies.append(body)
-        reply = self.client.post(body)
+        reply = self.client.transport.post(self.client.endpoint, body)
         self.exchange.replies.append(reply)
         return reply, self.client.listing(reply)
 

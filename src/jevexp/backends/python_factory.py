@@ -14,6 +14,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import reduce
 from pathlib import Path
 from types import ModuleType
@@ -51,16 +52,13 @@ def make(settings: PythonBackend, model: ModelIdentity, tasks: Iterable[Task]) -
     del model, tasks
     factory = find_callable(settings.factory)
     options = copy.deepcopy(settings.options)
-    try:
+    # A callable written in C has no signature: the call will tell.
+    with suppress(TypeError, ValueError):
         signature = inspect.signature(factory)
-    except (TypeError, ValueError):
-        # Written in C, without a signature: the call will tell.
-        signature = None
-    try:
-        if signature is not None:
+        try:
             signature.bind(**options)
-    except TypeError as error:
-        raise InputError(f"backend.options: {error}") from error
+        except TypeError as error:
+            raise InputError(f"backend.options: {error}") from error
     product = call_safely(settings.factory, lambda: factory(**options), " while being made")
     if callable(product) and not hasattr(product, "decide"):
         product = Function(product, settings)
@@ -78,7 +76,6 @@ def reader(settings: PythonBackend, description: Mapping[str, Any]) -> AnswerRea
     return AnswerReader(
         lambda _request, raw: read_probabilities(raw, "probabilities"),
         request_form=RequestForm.FOREIGN,
-        foreign_amounts=True,
     )
 
 

@@ -61,10 +61,7 @@ class Replay:
     """Answers and failures of an earlier run, or of a file, as they came.
 
     Where one question was asked several times, its answers come in their order, and the last one
-    again for every further time.
-
-    Raises:
-        InputError: the source cannot be read, or is not as it was left.
+    again for every further time. Raises InputError where the source is not as it was left.
     """
 
     cost_basis: str | None = COST_BASIS
@@ -220,11 +217,10 @@ def read_run(path: Path) -> Source:
 
 def _key_in(request: Any) -> str | None:
     """What was asked, where the raw request holds a whole System One body."""
-    if not isinstance(request, Mapping) or "state" not in request:
-        return None
-    questions = request.get("questions")
-    question = questions.get("decision") if isinstance(questions, Mapping) else None
-    return question_key(request["state"], question) if isinstance(question, Mapping) else None
+    match request:
+        case {"state": state, "questions": {"decision": Mapping() as question}}:
+            return question_key(state, question)
+    return None
 
 
 class _VerifiedRun:

@@ -32,7 +32,7 @@ class RequestForm(StrEnum):
     COMPUTED = "computed"
     """As extended; what was sent follows from the body, and is compared with what is read."""
     FOREIGN = "foreign"
-    """Whatever a person's own code says that it sent."""
+    """What a person's own code says that it sent; it also chooses reservations and cost bases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +59,14 @@ class RawAnswer:
 class AnswerReader:
     """What verification has to know of one provider's evidence.
 
-    Attributes:
-        read: the decision that a raw answer comes to; None where it does not determine one. It may
-            raise anything over evidence that is not what the provider leaves.
-        request_form: what the raw requests hold.
-        cost_basis: the cost basis that the provider itself gives, or None.
-        foreign_amounts: whether a person's own code chooses reservations and cost bases.
+    `read` gives the decision that a raw answer comes to; None where it does not determine one. It
+    may raise anything over evidence that is not what the provider leaves. `cost_basis` is the one
+    that the provider itself gives, or None.
     """
 
     read: Callable[[Request, RawAnswer], Decision | None]
     request_form: RequestForm = RequestForm.PLAIN
     cost_basis: str | None = None
-    foreign_amounts: bool = False
 
 
 @dataclass(frozen=True, slots=True)

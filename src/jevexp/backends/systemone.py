@@ -77,17 +77,15 @@ def ask(transport: HttpPoster, model: str | None, request: Request) -> Decision:
             decision, error=failure.code, status_code=failure.status, response=failure.evidence
         )
     except BadAnswer as bad:
-        return replace(decision, error=bad.code)
+        return replace(decision, error=str(bad))
 
 
 def facts(transport: Transport, url: str) -> dict[str, Any]:
     """What `/health` and `/v1/models` say; null for what they do not.
 
     `model` is the one that `/health` names as its own. `models` are the names that may be asked
-    for, which do not tell who will answer: services list aliases there.
-
-    Raises:
-        InputError: nobody answers at that address.
+    for, which do not tell who will answer: services list aliases there. Raises InputError where
+    nobody answers.
     """
     health = _look(transport, "/health", url)
     listed = _look(transport, "/v1/models", url)
@@ -116,20 +114,14 @@ def _look(transport: Transport, path: str, url: str) -> Mapping[str, Any]:
 
 
 class BadAnswer(Exception):
-    """The body holds no answer to the question; `code` says what is wrong with it."""
-
-    def __init__(self, code: str) -> None:
-        super().__init__(code)
-        self.code = code
+    """The body holds no answer to the question; the message is a code for what is wrong with it."""
 
 
 def read_probs(body: Mapping[str, Any], question: Question) -> dict[str, Any]:
     """Label to probability, as returned; for noul both labels from the one number.
 
-    The scalars beside a distribution (`choice`, `score`, `confidence`) are not looked at.
-
-    Raises:
-        BadAnswer: there is not exactly one answer, or it is not one to this question.
+    The scalars beside a distribution (`choice`, `score`, `confidence`) are not looked at. Raises
+    BadAnswer where there is not exactly one answer, or it is not one to this question.
     """
     answers = body.get("answers")
     if not isinstance(answers, dict) or set(answers) != {_QUESTION_ID}:

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from jevexp.backends.protocol import make_reader
-from jevexp.backends.rereading import AnswerReader
+from jevexp.backends.rereading import AnswerReader, RequestForm
 from jevexp.core.task import Task
 from jevexp.datasets import FileState, LoadedDataset, file_state, load_dataset
 from jevexp.errors import InputError
@@ -171,7 +171,7 @@ class VerificationContext:
     @property
     def foreign_amounts(self) -> bool:
         """Whether a person's own code chose what was reserved, and the bases of costs."""
-        return self.reader is not None and self.reader.foreign_amounts
+        return self.reader is not None and self.reader.request_form is RequestForm.FOREIGN
 
     @property
     def cut_off(self) -> bool:

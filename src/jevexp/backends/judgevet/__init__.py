@@ -3,7 +3,6 @@
 import math
 import sys
 from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import asdict, is_dataclass, replace
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -12,13 +11,7 @@ from typing import Any
 
 from jevexp.backends.connection import OpenedBackend
 from jevexp.backends.judgevet.exchange import Exchange, failure_of
-from jevexp.backends.judgevet.providers import (
-    Provider,
-    environment,
-    factory_provider,
-    http_provider,
-    typevet_provider,
-)
+from jevexp.backends.judgevet.providers import PROVIDERS, Provider, environment
 from jevexp.backends.rereading import AnswerReader, RawAnswer, RequestForm
 from jevexp.backends.systemone import BadAnswer
 from jevexp.backends.transport import is_number
@@ -41,16 +34,16 @@ def reader(settings: JudgevetBackend, description: Mapping[str, Any]) -> AnswerR
 
 
 def _read_again(request: Request, raw: RawAnswer) -> Decision | None:
-    answers = raw.response.get("answers") if isinstance(raw.response, Mapping) else None
-    answer = answers.get("decision") if isinstance(answers, Mapping) else None
-    if not raw.record.ok or not isinstance(answer, Mapping):
-        return None
     probs: dict[str, Any]
-    if request.question.type is Kind.NOUL:
-        probs = {"no": 1 - answer["noul"], "yes": answer["noul"]}
-    else:
-        probs = {option: answer["probabilities"][option] for option in request.question.options}
-    return replace(raw.recorded, probs=probs)
+    match raw.response:
+        case {"answers": {"decision": Mapping() as answer}} if raw.record.ok:
+            if request.question.type is Kind.NOUL:
+                probs = {"no": 1 - answer["noul"], "yes": answer["noul"]}
+            else:
+                labels = request.question.options
+                probs = {label: answer["probabilities"][label] for label in labels}
+            return replace(raw.recorded, probs=probs)
+    return None
 
 
 def require_packages() -> None:
@@ -83,12 +76,7 @@ class Judgevet(OpenedBackend[JudgevetBackend]):
         del log_directory
         settings, alias = self._settings, self._model.alias
         key = read_secret(settings.key_env, "backend.key_env") if settings.has_address else None
-        opening: AbstractContextManager[Provider]
-        if settings.factory is not None:
-            opening = factory_provider(settings.factory)
-        else:
-            of_kind = http_provider if settings.provider == "http" else typevet_provider
-            opening = of_kind(settings, alias, key)
+        opening = PROVIDERS[settings.provider](settings, alias, key)
         provider = self._resources.enter_context(opening)
         versions = {package: version(package) for package in PACKAGES}
         # What decides how an answer is read: typevet composes the prompts itself.
@@ -97,8 +85,8 @@ class Judgevet(OpenedBackend[JudgevetBackend]):
             readout["factory"] = settings.factory
         is_session = settings.provider == "typevet"
         if is_session:
-            readout["session"] = settings.typevet.backend
-            readout["framing"] = settings.typevet.framing
+            session = settings.typevet
+            readout |= {"session": session.backend, "framing": session.framing}
             readout["version"] = versions["typevet"]
         self._facts = {
             "kind": settings.kind,
@@ -144,7 +132,7 @@ class Decider:
             )
             probs = read_answer(question, response)
         except BadAnswer as bad:
-            decision = replace(failure, error=bad.code, status_code=self._status)
+            decision = replace(failure, error=str(bad), status_code=self._status)
         except JudgevetError as declared:
             code, status = failure_of(declared, self._exchanges[-1] if self._exchanges else None)
             decision, response = replace(failure, error=code, status_code=status), None
@@ -167,12 +155,14 @@ class Decider:
         # The server's word where the provider only repeats the model that it was asked for.
         telling = self._telling if self._provider.echoes_model else None
         receipts = (getattr(response, "receipts", None) or {}).get("decision")
+        usage = getattr(response, "usage", None)
+        counts = {name: getattr(usage, name, None) for name in ("input_tokens", "output_tokens")}
         return Decision(
             ok=True,
             model=(telling.model if telling else None) or response.model,
             probs=probs,
             status_code=self._status,
-            usage=token_counts(response),
+            usage={name: n if type(n) is int else None for name, n in counts.items()},
             runtime=dict(receipts) if receipts else None,
         )
 
@@ -255,25 +245,12 @@ def _check_numbers(values: Iterable[Any]) -> None:
 
 def response_json(response: Any) -> dict[str, Any]:
     """What the provider returned, as evidence, whatever it is made of."""
-    answers = getattr(response, "answers", None)
-    if isinstance(answers, Mapping):
-        answers = {name: _plain(answer) for name, answer in answers.items()}
-    fields: dict[str, Any] = representable(
-        {
-            "model": getattr(response, "model", None),
-            "usage": _plain(getattr(response, "usage", None)),
-            "answers": answers,
-            "receipts": getattr(response, "receipts", None),
-        }
-    )
-    return fields
-
-
-def token_counts(response: Any) -> dict[str, int | None]:
-    """The usage as reported; None for a count that was not."""
-    usage = getattr(response, "usage", None)
-    counts = {name: getattr(usage, name, None) for name in ("input_tokens", "output_tokens")}
-    return {name: count if type(count) is int else None for name, count in counts.items()}
+    names = ("model", "usage", "answers", "receipts")
+    fields = {name: _plain(getattr(response, name, None)) for name in names}
+    if isinstance(fields["answers"], Mapping):
+        fields["answers"] = {name: _plain(part) for name, part in fields["answers"].items()}
+    evidence: dict[str, Any] = representable(fields)
+    return evidence
 
 
 def _plain(value: Any) -> Any:

@@ -25,14 +25,10 @@ _PREFIXES = {"llama_cpp": "TYPEVET_LLAMA__", "vllm": "TYPEVET_VLLM__"}
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """An open provider.
+    """An open provider, whose `port` has judgevet's `system_one(state, questions, model)`.
 
-    Attributes:
-        port: has judgevet's `system_one(state, questions, model)`.
-        model: what the provider calls its model before it is asked, or None.
-        most_options: how many options a question may have, or None.
-        transport: what its requests pass through, or None.
-        echoes_model: whether it reports the requested model, whoever answered.
+    `model` is what it calls its model before it is asked, `transport` what its requests pass
+    through. With `echoes_model` it reports the requested model, whoever answered.
     """
 
     port: Any
@@ -101,11 +97,14 @@ def typevet_provider(settings: JudgevetBackend, alias: str, key: str | None) -> 
 
 
 @contextmanager
-def factory_provider(path: str) -> Iterator[Provider]:
-    """The provider that the callable at `path` makes. This runs code that the settings name.
+def factory_provider(
+    settings: JudgevetBackend, _alias: str, _key: str | None
+) -> Iterator[Provider]:
+    """The provider that the callable at `factory` makes. This runs code that the settings name.
 
     Raises InputError where there is no such callable, it fails, or it makes no judgevet provider.
     """
+    path = settings.factory or ""
     port = call_safely(path, find_callable(path), _ADVICE)
     with ExitStack() as stack:
         if hasattr(port, "__enter__") and hasattr(port, "__exit__"):
@@ -118,6 +117,9 @@ def factory_provider(path: str) -> Iterator[Provider]:
                 "system_one(state, questions, model); return a judgevet SystemOnePort"
             )
         yield Provider(port)
+
+
+PROVIDERS = {"http": http_provider, "typevet": typevet_provider, "factory": factory_provider}
 
 
 def environment(settings: JudgevetBackend, alias: str, key: str | None = None) -> dict[str, str]:

@@ -21,11 +21,19 @@ from jevexp.backends.transport import Failure, HttpPoster, Reply, is_number, tot
 from jevexp.core.decision import Decision, Request
 from jevexp.settings import LlamaCppBackend
 
-_TEMPLATE, _TOKENIZE, _COMPLETION = "/apply-template", "/tokenize", "/completion"
-# Ranking the whole of a large vocabulary takes the server as long as some models need for a short
-# prompt. The tokens beyond these, which a candidate with a bias is never among, hold less than
-# 1e-4 of the mass outside the candidates; vocabularies up to this size are read whole.
-RANKED = 1 << 16
+TEMPLATE, _TOKENIZE, _COMPLETION = "/apply-template", "/tokenize", "/completion"
+# What keeps the probabilities whole and the same on every call: they are those from after the bias,
+# and no reused prefix moves them. Ranking the whole of a large vocabulary takes the server as long
+# as some models need for a short prompt. The tokens beyond `top_k`, which a candidate with a bias
+# is never among, hold less than 1e-4 of the mass outside the candidates; vocabularies up to this
+# size are read whole.
+UNCUT: Mapping[str, Any] = {
+    "post_sampling_probs": True,
+    "samplers": ["top_k", "temperature"],
+    "top_k": 1 << 16,
+    "cache_prompt": False,
+    "seed": 0,
+}
 
 
 def tokenize(
@@ -49,6 +57,24 @@ def tokens_of(transport: HttpPoster, body: dict[str, Any]) -> list[int]:
     return tokens
 
 
+def template_body(
+    content: str, kwargs: Mapping[str, Any], route: Mapping[str, str]
+) -> dict[str, Any]:
+    """The body of a request to render one user message with the server's own template."""
+    messages = [{"role": "user", "content": content}]
+    fixed = {"add_generation_prompt": True, "chat_template_kwargs": dict(kwargs)}
+    return {"messages": messages, **fixed, **route}
+
+
+def prompt_of(transport: HttpPoster, endpoint: str, body: dict[str, Any]) -> str:
+    """The prompt that a route answers with; raises Failure."""
+    reply = transport.post(endpoint, body)
+    prompt = reply.body.get("prompt")
+    if isinstance(prompt, str):
+        return prompt
+    raise Failure("bad_response", reply.status, {"endpoint": endpoint, "body": reply.body})
+
+
 class LlamaCompletions(CompletionClient):
     """A llama.cpp server as it is asked for one token, or a recording of it.
 
@@ -70,18 +96,9 @@ class LlamaCompletions(CompletionClient):
 
     def render(self, user: Message, exchange: Exchange) -> Prompt:
         """The prompt that the server's template makes of a message; raises Failure."""
-        body = {
-            "messages": [{"role": "user", "content": user.content}],
-            "add_generation_prompt": True,
-            "chat_template_kwargs": self._settings.template.kwargs,
-            **self._route,
-        }
-        exchange.sent = {"endpoint": _TEMPLATE, "body": body}
-        reply = self.transport.post(_TEMPLATE, body)
-        text = reply.body.get("prompt")
-        if not isinstance(text, str):
-            evidence = {"endpoint": _TEMPLATE, "body": reply.body}
-            raise Failure("bad_response", reply.status, evidence)
+        body = template_body(user.content, self._settings.template.kwargs, self._route)
+        exchange.sent = {"endpoint": TEMPLATE, "body": body}
+        text = prompt_of(self.transport, TEMPLATE, body)
         return Prompt.rendered(user, without_thinking(text))
 
     def body(
@@ -92,15 +109,13 @@ class LlamaCompletions(CompletionClient):
         return {
             "prompt": prompt.text,
             "n_predict": 1,
-            # A reused prefix moves the probabilities between calls.
-            "cache_prompt": False,
+            "cache_prompt": UNCUT["cache_prompt"],
             "temperature": 1.0,
-            "samplers": ["top_k", "temperature"],
-            "top_k": RANKED,
-            "seed": 0,
+            "samplers": UNCUT["samplers"],
+            "top_k": UNCUT["top_k"],
+            "seed": UNCUT["seed"],
             "logit_bias": [[token, bias] for token, bias in biases.items()],
-            # Without this, the server reports probabilities from before the bias.
-            "post_sampling_probs": True,
+            "post_sampling_probs": UNCUT["post_sampling_probs"],
             "n_probs": (candidates or 0) + self._settings.readout.extra_probs,
             **self._route,
         }
@@ -145,27 +160,25 @@ class LlamaCompletions(CompletionClient):
 
 def listed_tokens(body: Mapping[str, Any]) -> Listing:
     """The tokens that a completion lists for the first predicted one; raises ValueError."""
-    steps = body.get("completion_probabilities")
-    if not isinstance(steps, list) or not steps or not isinstance(steps[0], dict):
-        raise ValueError("completion_probabilities of another shape")
-    listed = steps[0].get("top_probs")
-    if not isinstance(listed, list):
-        raise ValueError("no top_probs")
-    return Listing(tuple(map(_entry, listed)))
+    match body.get("completion_probabilities"):
+        case [{"top_probs": list(listed)}, *_]:
+            return Listing(tuple(map(_entry, listed)))
+    raise ValueError("completion_probabilities of another shape")
 
 
 def _entry(listed: Any) -> Entry:
-    token, prob = (listed.get("id"), listed.get("prob")) if isinstance(listed, dict) else (0, "")
-    if type(token) is not int or not is_number(prob):
-        raise ValueError("top_probs holds something else than ids and probabilities")
-    return Entry(token, None, logprob_of(prob), listed_probability=float(prob))
+    match listed:
+        case {"id": int(token), "prob": prob} if type(token) is int and is_number(prob):
+            return Entry(token, None, logprob_of(prob), listed_probability=float(prob))
+    raise ValueError("top_probs holds something else than ids and probabilities")
 
 
 def code_of(body: Any) -> str:
     """The code for an HTTP error; llama.cpp says in `error.type` when a prompt is too long."""
-    error = body.get("error") if isinstance(body, dict) else None
-    kind = error.get("type") if isinstance(error, dict) else None
-    return "context_overflow" if kind == "exceed_context_size_error" else "http_error"
+    match body:
+        case {"error": {"type": "exceed_context_size_error"}}:
+            return "context_overflow"
+    return "http_error"
 
 
 def read_again(
@@ -178,9 +191,7 @@ def read_again(
     """
     if not raw.record.ok and settings.readout.bias == MISSING_BIAS:
         return None
-    body = raw.sent.get("body")
-    routed = isinstance(body, dict) and "model" in body
-    route = {"model": request.model} if routed else {}
+    route = {"model": request.model} if "model" in raw.sent.get("body", {}) else {}
     client = LlamaCompletions(_RecordedServer(raw), settings, route)
     decision = Decider(client, str(description["model"])).decide(request)
     return with_earlier_masses(decision, raw)

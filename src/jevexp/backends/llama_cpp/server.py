@@ -15,7 +15,7 @@ from jevexp.backends.connection import Connection, unusable
 from jevexp.backends.llama_cpp.client import code_of
 from jevexp.backends.llama_cpp.weights import weights_to_serve
 from jevexp.backends.server import StartedServer
-from jevexp.backends.transport import Failure, Transport
+from jevexp.backends.transport import Failure, Transport, name_or_none
 from jevexp.errors import InputError
 from jevexp.settings import LlamaCppBackend, LlamaServer, ModelIdentity
 from jevexp.settings.base import read_secret
@@ -143,10 +143,8 @@ def wait_until_ready(
             time.sleep(_POLL_S)
             continue
         if not listed:
-            raise InputError(
-                f"backend.server.base_url: {url} lists no model at /v1/models; start llama-server "
-                f"there"
-            )
+            reason = f"{url} lists no model at /v1/models; start llama-server there"
+            raise InputError(f"backend.server.base_url: {reason}")
         return listed
 
 
@@ -190,14 +188,14 @@ def facts(
     except Failure:
         props = {}
     settings = _object(props.get("default_generation_settings"))
-    template = _text(props.get("chat_template"))
+    template = name_or_none(props.get("chat_template"))
     known = {name: value for name, value in meta.items() if type(value) in (str, int)}
     return {name: known.get(name) for name in _MODEL_FACTS} | {
-        "build_info": _text(props.get("build_info")),
-        "model": _text(model.get("id")),
-        "model_alias": _text(props.get("model_alias")),
-        "model_path": _text(props.get("model_path")),
-        "ftype": _text(meta.get("ftype")) or _text(props.get("model_ftype")),
+        "build_info": name_or_none(props.get("build_info")),
+        "model": name_or_none(model.get("id")),
+        "model_alias": name_or_none(props.get("model_alias")),
+        "model_path": name_or_none(props.get("model_path")),
+        "ftype": name_or_none(meta.get("ftype")) or name_or_none(props.get("model_ftype")),
         # The context of one slot, which is what a prompt has.
         "n_ctx": _number(settings.get("n_ctx")) or _number(meta.get("n_ctx")),
         "total_slots": _number(props.get("total_slots")),
@@ -212,15 +210,11 @@ def listed_models(models: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The entries of a `/v1/models` answer that name a model."""
     data = models.get("data")
     entries = map(_object, data if isinstance(data, list) else [])
-    return [entry for entry in entries if _text(entry.get("id"))]
+    return [entry for entry in entries if name_or_none(entry.get("id"))]
 
 
 def _object(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def _number(value: Any) -> int | None:

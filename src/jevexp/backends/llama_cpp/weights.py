@@ -14,8 +14,6 @@ from jevexp.untrusted.files import opened
 from jevexp.untrusted.locks import locked
 from jevexp.untrusted.writing import Folder, write_all
 
-_CHUNK_BYTES = 1 << 20
-
 
 def weights_to_serve(server: LlamaServer, model: ModelIdentity) -> Path | None:
     """The file to start a server for, or None where a running server is to be used.
@@ -34,10 +32,8 @@ def find_weights(model: ModelIdentity) -> Path | None:
 
     `model.weights.path` comes first. A package ships the file whole, or as `FILE.part00`,
     `FILE.part01` and so on in packages that it requires; the parts are put together once, in the
-    cache, and only if their SHA-256 is the one in `model.weights.sha256`.
-
-    Raises:
-        InputError: the path does not exist, the package is not installed or ships no such file.
+    cache, and only if their SHA-256 is the one in `model.weights.sha256`. Raises InputError where
+    the path does not exist, the package is not installed or ships no such file.
     """
     weights, package = model.weights, model.weights.package
     if weights.path is not None:
@@ -106,7 +102,7 @@ def _concatenate(parts: Sequence[Path], whole: FileIO, sha256: str) -> None:
     digest = hashlib.sha256()
     for part in parts:
         with opened(part) as piece:
-            while chunk := piece.read(_CHUNK_BYTES):
+            while chunk := piece.read(1 << 20):
                 digest.update(chunk)
                 write_all(whole, chunk)
     if digest.hexdigest() != sha256:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from jevexp.backends.connection import Connection, unusable
-from jevexp.backends.llama_cpp.client import tokenize, tokens_of
+from jevexp.backends.llama_cpp.client import TEMPLATE, prompt_of, template_body, tokenize, tokens_of
 from jevexp.backends.llama_cpp.server import listed_models
 from jevexp.backends.readout import Tokenizer
 from jevexp.backends.transport import Failure, Reply, Transport, total
@@ -23,7 +23,7 @@ UNUSABLE = (
     "an OpenAI-compatible server",
     "set backend.base_url=URL to where /v1/chat/completions is, without that path",
 )
-_OVERFLOWS = {"exceed_context_size_error", "context_length_exceeded"}
+_OVERFLOWS = ("exceed_context_size_error", "context_length_exceeded")
 
 
 def find_model(connection: Connection, settings: OpenAIBackend, alias: str) -> str | None:
@@ -49,9 +49,9 @@ def find_model(connection: Connection, settings: OpenAIBackend, alias: str) -> s
 def code_of(body: Any) -> str:
     """The code for an HTTP error; some servers say when a prompt is too long."""
     error = body.get("error") if isinstance(body, dict) else None
-    words = (error.get("type"), error.get("code")) if isinstance(error, dict) else ()
-    too_long = any(isinstance(word, str) and word in _OVERFLOWS for word in words)
-    return "context_overflow" if too_long else "http_error"
+    if isinstance(error, dict) and any(error.get(key) in _OVERFLOWS for key in ("type", "code")):
+        return "context_overflow"
+    return "http_error"
 
 
 def with_options(body: Mapping[str, Any], settings: OpenAIBackend) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def usage(replies: Sequence[Reply]) -> dict[str, int | None]:
 def tokenize_rendered(
     transport: Transport, route: Mapping[str, str], text: str, *, special: bool = True
 ) -> list[int]:
-    """VLLM's tokens of a prompt with its specials, which are always read as such."""
+    """The tokens of a rendered prompt on vLLM, which always reads its specials as such."""
     del special
     return tokens_of(transport, {**route, "prompt": text, "add_special_tokens": False})
 
@@ -94,20 +94,10 @@ def render(
     content: str,
 ) -> str:
     """The prompt that the server's template makes of one user message; raises Failure."""
-    endpoint = "/apply-template" if family == LLAMA_CPP else "/detokenize"
-    body: dict[str, Any] = {
-        "messages": [{"role": "user", "content": content}],
-        **route,
-        "add_generation_prompt": True,
-        "chat_template_kwargs": dict(kwargs),
-    }
-    if family == VLLM:
-        body = {**route, "tokens": tokens_of(transport, body)}
-    reply = transport.post(endpoint, body)
-    prompt = reply.body.get("prompt")
-    if isinstance(prompt, str):
-        return prompt
-    raise Failure("bad_response", reply.status, {"endpoint": endpoint, "body": reply.body})
+    body = template_body(content, kwargs, route)
+    if family == LLAMA_CPP:
+        return prompt_of(transport, TEMPLATE, body)
+    return prompt_of(transport, "/detokenize", {**route, "tokens": tokens_of(transport, body)})
 
 
 def find_tokenizer(

@@ -1,9 +1,8 @@
 """Next-token probabilities, on any OpenAI-compatible server that lists them.
 
-Which of the features that a distribution is read with a server has is found out by trying, when it
-is opened. No task is needed for it: a harmless question is asked with different biases, and the
-answers are compared. What a server merely accepts proves nothing, since most ignore what they do
-not know.
+What a server can is found out by trying, when it is opened: a harmless question is asked with
+different biases, and the answers are compared. What a server merely accepts proves nothing, since
+most ignore what they do not know.
 """
 
 import math
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from jevexp.backends.connection import Connected, Connection, connect, unusable
-from jevexp.backends.llama_cpp.client import RANKED
+from jevexp.backends.llama_cpp.client import UNCUT
 from jevexp.backends.next_token import CONTEXT, FORCING_BIAS, BiasReach, Decider, Prompt
 from jevexp.backends.openai.client import Features, OpenAICompletions, read_again
 from jevexp.backends.openai.connection import (
@@ -47,18 +46,9 @@ _FEWER = (20, 5)
 _REFUSED = (400, 422)
 # What no other way of asking changes.
 _FINAL = (None, 401, 403, 429)
-# What llama.cpp reads beside OpenAI's fields: probabilities from after the bias, none of them cut
-# off, nothing left over from an earlier prompt, and the same token predicted every time: what its
-# own route is asked with.
-_LLAMA_EXTRAS = {
-    "post_sampling_probs": True,
-    "samplers": ["top_k", "temperature"],
-    "top_k": RANKED,
-    "cache_prompt": False,
-    "seed": 0,
-}
+# What llama.cpp reads beside OpenAI's fields is what its own route is asked with.
 _EXTRAS: dict[str | None, tuple[Mapping[str, Any], ...]] = {
-    LLAMA_CPP: (_LLAMA_EXTRAS, {"cache_prompt": False, "seed": 0}),
+    LLAMA_CPP: (UNCUT, {"cache_prompt": False, "seed": 0}),
     VLLM: ({"return_tokens_as_token_ids": True}, {}),
     None: ({},),
 }
@@ -134,12 +124,11 @@ def find_features(transport: Transport, settings: OpenAILogprobsBackend, model: 
         try:
             text = renderer(PROBE)
             # A template is of use if the prompt that it makes holds together.
-            usable = PROBE in text and bool(tokenizer(text))
+            if PROBE not in text or not tokenizer(text):
+                renderer, text = None, None
         except Failure as failure:
             if failure.status is None:
                 raise
-            usable = False
-        if not usable:
             renderer, text = None, None
     if settings.route == "completions" and renderer is None:
         raise InputError(
@@ -244,7 +233,7 @@ class _Probe:
             if bias and word.id is not None
         }
         body = client.body(self.prompt, self.model, by_token, None)
-        return client.listing(client.post(body))
+        return client.listing(self.transport.post(client.endpoint, body))
 
 
 def _log_ratio(listing: Listing, words: Iterable[Candidate]) -> float:
