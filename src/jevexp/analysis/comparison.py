@@ -173,7 +173,7 @@ class PairResult:
 
     def difference(self, metric: Metric) -> Difference | None:
         """The difference in a metric; None where it could not be computed."""
-        return next((one for one in self.metrics if one.name == metric.name), None)
+        return next((each for each in self.metrics if each.name == metric.name), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,13 +96,13 @@ def make_directory(directory: Path) -> list[Path]:
     return missing
 
 
-def perform_single(planned: Plan, launch: Launch, made: Sequence[Path]) -> int:
+def perform_single(planned: Plan, launch: Launch, new_folders: Sequence[Path]) -> int:
     """Run a plan that is no part of a sweep and print what came of it; the exit status.
 
     Args:
         planned: what was checked.
         launch: where the run goes.
-        made: the directory and those of its parents that were made for it, innermost first.
+        new_folders: the directory and those of its parents that were made for it, innermost first.
 
     Raises:
         InputError: the run was refused; what was made for it is gone again.
@@ -117,10 +117,10 @@ def perform_single(planned: Plan, launch: Launch, made: Sequence[Path]) -> int:
     try:
         status = report_run(console, directory, outcome.manifest, outcome.summary)
     except Refused:
-        shutil.rmtree(made[0])
+        shutil.rmtree(new_folders[0])
         # A parent may hold another run by now.
         with suppress(OSError):
-            for parent in made[1:]:
+            for parent in new_folders[1:]:
                 parent.rmdir()
         raise
     tracking.print_links()

@@ -21,7 +21,7 @@ def model_config(observed: Observed, name: str) -> str:
 
     Args:
         observed: of a file or of a server.
-        name: what the option is called, as `jevexp.settings.Name` allows it.
+        name: what the option is called, as `jevexp.settings.base.Name` allows it.
     """
     title = observed.header.name if observed.header else None
     file, context = observed.value("weights.file"), observed.value("context")

@@ -227,12 +227,12 @@ def _table(reservations: Iterable[OpenReservation]) -> Table:
         owner = reservation.owner
         alive = owner.alive if owner else None
         process = f"{owner.pid} on {owner.host}: {_ALIVE[alive]}" if owner else "not known"
-        made = reservation.ts or 0.0
+        reserved_at = reservation.ts or 0.0
         table.add_row(
             reservation.reservation_id,
             f"{reservation.usd:g}",
             # The maker's clock may be ahead of ours.
-            str(timedelta(seconds=int(now - made))) if 0 < made < now else "",
+            str(timedelta(seconds=int(now - reserved_at))) if 0 < reserved_at < now else "",
             Text(reservation.task_id or ""),
             Text(reservation.adapter or ""),
             Text(process, style=_STYLE[alive]),

@@ -97,10 +97,10 @@ def main(arguments: Sequence[str]) -> int:
         if composition.is_sweep:
             return _run_sweep(composition, [*arguments, search_path(parsed.config_dir)])
         single = plan(composition.settings[0])
-        made = make_directory(composition.directory)
+        new_folders = make_directory(composition.directory)
         composition.write_hydra_files()
         launch = Launch(composition.directory, overrides=composition.overrides)
-        return perform_single(single, launch, made)
+        return perform_single(single, launch, new_folders)
 
 
 def _run_sweep(composition: Composition, arguments: Sequence[str]) -> int:
@@ -218,7 +218,7 @@ def _resume(parsed: Namespace) -> int:
     check_paths(directory, settings)
     planned = adopt(earlier, plan(settings))
     with permissions(group=settings.group_access):
-        made = make_directory(directory)
+        new_folders = make_directory(directory)
         taken, asked = len(planned.tasks) - len(planned.to_ask), len(planned.to_ask)
         console.print(
             f"resuming {earlier.path}: {taken} answers are taken over, {asked} tasks are asked",
@@ -226,7 +226,7 @@ def _resume(parsed: Namespace) -> int:
             highlight=False,
         )
         launch = Launch(directory, overrides=(f"{_RESUME}{path}", *overrides))
-        return perform_single(planned, launch, made)
+        return perform_single(planned, launch, new_folders)
 
 
 @dataclass(frozen=True, slots=True)

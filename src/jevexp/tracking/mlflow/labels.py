@@ -221,7 +221,7 @@ _ALIKE = {
 
 def plain(text: str) -> str:
     """`text` on one line, every character of it shown as it is."""
-    return _MEANS.sub(lambda found: f"&#{ord(found[0])};", printable(text))
+    return _MEANS.sub(lambda mark: f"&#{ord(mark[0])};", printable(text))
 
 
 def code(text: str) -> str:
