@@ -43,8 +43,7 @@ def compare(runs: Sequence[FinishedRun], options: Options) -> Comparison:
     All p values of the comparison are adjusted together: those of every metric of every pair with
     the baseline, and those of the accuracy of all other pairs.
 
-    Raises:
-        InputError: fewer than two runs, or they were not put the same tasks.
+    Raises InputError: fewer than two runs, or they were not put the same tasks.
     """
     check_comparable(runs)
     return _compared(runs, options)

@@ -61,8 +61,7 @@ def clustered_mean(
     The p value never falls below 2^(1 - clusters), the smallest one that a sign-flip test of as
     many clusters has, so that a few lucky tasks without spread prove nothing.
 
-    Raises:
-        ValueError: there is no value, or not one cluster a value.
+    Raises ValueError: there is no value, or not one cluster a value.
     """
     import numpy as np
     from scipy.special import stdtr
@@ -94,8 +93,7 @@ def wilson(successes: float, n: float, *, level: float = 0.95) -> Interval:
     Wilson (1927), JASA 22(158), in the form of Brown, Cai and DasGupta (2001), Statistical
     Science 16(2). Both counts may be fractions, for clusters.
 
-    Raises:
-        ValueError: there is no trial, or there are more successes than trials.
+    Raises ValueError: there is no trial, or there are more successes than trials.
     """
     if not 0 <= successes <= n or n == 0:
         raise ValueError(f"{successes} successes of {n}")
@@ -117,8 +115,7 @@ def clustered_wilson(
     every cluster counts as one observation. With clusters of one task it is `wilson`. `values`, 1
     for a success and 0 for none, and `clusters` have shape (tasks,).
 
-    Raises:
-        ValueError: there is no value.
+    Raises ValueError: there is no value.
     """
     mean = clustered_mean(values, clusters)
     effect = mean.design_effect or mean.n / mean.clusters
@@ -133,8 +130,7 @@ def paired_difference(gained: float, lost: float, n: float, *, level: float = 0.
     an observation was added to each of the four cells. Unlike a bootstrap it keeps a width where
     nothing was gained or lost. The counts may be fractions, for clusters.
 
-    Raises:
-        ValueError: there is no pair.
+    Raises ValueError: there is no pair.
     """
     if n <= 0:
         raise ValueError("no pairs")

@@ -79,9 +79,8 @@ class FinishedRun:
 def read_run(directory: RunDirectory, find_tasks: FindTasks) -> FinishedRun:
     """Read a run.
 
-    Raises:
-        InputError: it is no run, it never asked anything, or its results are not readable or not
-            those of its tasks.
+    Raises InputError: it is no run, it never asked anything, or its results are not readable or not
+    those of its tasks.
     """
     manifest = directory.read_manifest()
     if manifest.status is RunStatus.REFUSED:
@@ -104,8 +103,7 @@ def read_run(directory: RunDirectory, find_tasks: FindTasks) -> FinishedRun:
 def read_records(directory: RunDirectory) -> Iterator[Record]:
     """The records of a run, one after the other.
 
-    Raises:
-        InputError: they are not there, or one is damaged.
+    Raises InputError: they are not there, or one is damaged.
     """
     try:
         yield from directory.records()
@@ -118,9 +116,8 @@ def read_records(directory: RunDirectory) -> Iterator[Record]:
 def check_comparable(runs: Sequence[FinishedRun]) -> None:
     """Refuse runs that were not put the same tasks, and a run beside itself.
 
-    Raises:
-        InputError: fewer than two runs, one twice or beside its copy, or another dataset or number
-            of tasks.
+    Raises InputError: fewer than two runs, one twice or beside its copy, or another dataset or
+    number of tasks.
     """
     if len(runs) < 2:
         raise InputError("one run is no comparison; give at least two run directories, or a sweep")

@@ -49,8 +49,7 @@ def write_tables(comparison: Comparison, folder: Path) -> None:
 
     Text that a spreadsheet would take for a formula begins with an apostrophe.
 
-    Raises:
-        InputError: a file cannot be written.
+    Raises InputError: a file cannot be written.
     """
     try:
         with Folder.open(folder) as there:
@@ -65,8 +64,7 @@ def write_table(
 ) -> None:
     """Write a CSV file: column names, then the rows; unknown is empty, numbers are unrounded.
 
-    Raises:
-        OSError: the file cannot be written.
+    Raises OSError: the file cannot be written.
     """
     file = io.StringIO(newline="")
     writer = csv.writer(file, lineterminator="\n")

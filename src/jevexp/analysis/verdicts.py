@@ -86,8 +86,7 @@ def required_pairs(effect: float, discordance: float, *, alpha: float = 0.05) ->
     points short of the stated one; with it, within 3, and more where nearly all pairs that differ
     differ in one direction.
 
-    Raises:
-        ValueError: the difference is zero, or larger than the share of pairs that differ.
+    Raises ValueError: the difference is zero, or larger than the share of pairs that differ.
     """
     size = abs(effect)
     if not 0 < size <= discordance <= 1:
@@ -124,8 +123,7 @@ def required_tasks(
     tasks (Guenther (1981), The American Statistician 35(4)), times the design effect. The more
     tasks of a cluster are alike, the more the second one decides.
 
-    Raises:
-        ValueError: the difference is zero, or larger than the share of pairs that differ.
+    Raises ValueError: the difference is zero, or larger than the share of pairs that differ.
     """
     independent = required_pairs(effect, discordance, alpha=alpha)
     spread = two_sided_z(alpha) + _POWER_Z

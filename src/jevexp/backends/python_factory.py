@@ -46,8 +46,7 @@ _FIELDS: dict[str, Any] = {
 def make(settings: PythonBackend, model: ModelIdentity, tasks: Iterable[Task]) -> Backend:
     """The person's own model, not opened yet; this imports its module and calls its factory.
 
-    Raises:
-        InputError: there is no such factory, it raised, or what it made is no backend.
+    Raises InputError: there is no such factory, it raised, or what it made is no backend.
     """
     del model, tasks
     factory = find_callable(settings.factory)

@@ -132,8 +132,7 @@ def login_fields(arguments: argparse.Namespace) -> dict[str, str | bool | None]:
 def store_settings(arguments: argparse.Namespace) -> MlflowTracking:
     """MLflow's settings for the options of `add_store`.
 
-    Raises:
-        InputError: the address or the login is unusable.
+    Raises InputError: the address or the login is unusable.
     """
     store = {"uri": arguments.uri, "experiment": arguments.experiment}
     return MlflowTracking.of(_TRACKING | store | login_fields(arguments), at="tracking")
@@ -165,8 +164,7 @@ class TrackedRuns:
     def select(self, where: str) -> list[RunDirectory]:
         """The runs that MLflow's filter selects.
 
-        Raises:
-            InputError: MLflow cannot be asked, or nothing matches.
+        Raises InputError: MLflow cannot be asked, or nothing matches.
         """
         try:
             selected = self._store.select(where)
@@ -179,8 +177,7 @@ class TrackedRuns:
     def fetch(self, run_id: str) -> RunDirectory:
         """One run.
 
-        Raises:
-            InputError: MLflow cannot be asked, or does not have the run or its files.
+        Raises InputError: MLflow cannot be asked, or does not have the run or its files.
         """
         if run_id not in self._fetched:
             try:
@@ -199,8 +196,7 @@ class TrackedRuns:
 def read_chosen(arguments: argparse.Namespace) -> list[FinishedRun]:
     """The runs that a command line with the options of `add_runs` names, the baseline first.
 
-    Raises:
-        InputError: there is no such run, the baseline is not one run, or one cannot be read.
+    Raises InputError: there is no such run, the baseline is not one run, or one cannot be read.
     """
     with TemporaryDirectory(prefix="jevexp-runs-") as folder:
         tracked = TrackedRuns(arguments, Path(folder))
@@ -229,8 +225,7 @@ def answered(path: Path) -> list[RunDirectory]:
 
     The refused ones are named on standard error.
 
-    Raises:
-        InputError: there is no run.
+    Raises InputError: there is no run.
     """
     directories = run_directories(path)
     if directories[0].path == path:
@@ -248,8 +243,7 @@ def answered(path: Path) -> list[RunDirectory]:
 def read_runs(directories: Sequence[RunDirectory]) -> list[FinishedRun]:
     """Read the runs; tasks that several of them share are read once.
 
-    Raises:
-        InputError: one cannot be read, or holds nothing to compare.
+    Raises InputError: one cannot be read, or holds nothing to compare.
     """
     known: dict[tuple[str, str, int], Sequence[Task] | None] = {}
 
@@ -269,8 +263,7 @@ def report_paths(path: Path, *, option: str, force: bool) -> ReportPaths:
     A name that ends with .html is a file, any other one a folder, which is made if need be.
     `option` is how the command line names it.
 
-    Raises:
-        InputError: it is a run's directory, or something is there that would be overwritten.
+    Raises InputError: it is a run's directory, or something is there that would be overwritten.
     """
     if (path / MANIFEST).is_file():
         raise InputError(
@@ -286,8 +279,7 @@ def report_paths(path: Path, *, option: str, force: bool) -> ReportPaths:
 def free_paths(page: Path, *, force: bool) -> ReportPaths:
     """The paths of a page and its plots, where nothing else is in the way.
 
-    Raises:
-        InputError: a file is there and may not be replaced, or cannot be.
+    Raises InputError: a file is there and may not be replaced, or cannot be.
     """
     paths = ReportPaths(page)
     if page.is_dir():

@@ -137,8 +137,7 @@ def compose_command(arguments: Namespace) -> Composition:
 def compose_directory(settings: Settings, overrides: Sequence[str], *, sweep: bool = False) -> Path:
     """Where a run with these settings goes, or a sweep; `overrides` are of Hydra's own node.
 
-    Raises:
-        InputError: an override is not possible.
+    Raises InputError: an override is not possible.
     """
     names = {
         "outputs": settings.outputs,
@@ -157,8 +156,7 @@ def compose_directory(settings: Settings, overrides: Sequence[str], *, sweep: bo
 def check_composes(arguments: Namespace) -> None:
     """Compose what a command line names, so that a mistake in it is told in one line.
 
-    Raises:
-        InputError: it cannot be composed.
+    Raises InputError: it cannot be composed.
     """
     register_resolvers()
     if arguments.shell_completion:
@@ -171,8 +169,7 @@ def check_composes(arguments: Namespace) -> None:
 def check_flags(arguments: Namespace) -> None:
     """Refuse Hydra's flags that take another configuration than the one that is checked.
 
-    Raises:
-        InputError: one is given, or two of those that exclude each other.
+    Raises InputError: one is given, or two of those that exclude each other.
     """
     modes = ("run", "multirun", "cfg", "info", "shell_completion")
     flags = [f"--{mode.replace('_', '-')}" for mode in modes if getattr(arguments, mode)]
@@ -195,8 +192,7 @@ def check_flags(arguments: Namespace) -> None:
 def search_path(config_dir: str | None) -> str:
     """The override for the one folder that adds options: the only search path there is.
 
-    Raises:
-        InputError: there is no such folder.
+    Raises InputError: there is no such folder.
     """
     if config_dir is None:
         return "hydra.searchpath=[]"
@@ -210,8 +206,7 @@ def search_path(config_dir: str | None) -> str:
 def compose_settings(fields: dict[str, str | bool | None]) -> Settings:
     """Settings from groups and fields given by a verb instead of a command line.
 
-    Raises:
-        InputError: a value is not possible there.
+    Raises InputError: a value is not possible there.
     """
     overrides = [
         f"{name}={quoted(value) if isinstance(value, str) else dumps(value)}"
@@ -222,22 +217,14 @@ def compose_settings(fields: dict[str, str | bool | None]) -> Settings:
 
 
 def compose_group(group: str, option: str) -> dict[str, Any]:
-    """The fields of one option of a group.
-
-    Raises:
-        InputError: there is no such option.
-    """
+    """The fields of one option of a group; raises InputError: there is no such option."""
     with _hydra():
         fields: dict[str, Any] = _resolve(compose("config", [f"{group}={option}"]), group)
         return fields
 
 
 def parse_overrides(overrides: Sequence[str]) -> list[Override]:
-    """The overrides of a command line, taken apart.
-
-    Raises:
-        InputError: one is not an override.
-    """
+    """The overrides of a command line, taken apart; raises InputError: one is not an override."""
     with _hydra():
         return _parse(overrides)
 
@@ -326,8 +313,7 @@ def quoted(value: str) -> str:
 def _hydra() -> Iterator[None]:
     """Hydra with jevexp's configuration.
 
-    Raises:
-        InputError: what Hydra and OmegaConf raise, in one line that says what to do.
+    Raises InputError: what Hydra and OmegaConf raise, in one line that says what to do.
     """
     register_resolvers()
     try:

@@ -81,11 +81,7 @@ def add_outputs(parser: ArgumentParser, description: str) -> None:
 
 
 def check_outputs(outputs: Path) -> None:
-    """Refuse a folder of runs that is not there.
-
-    Raises:
-        InputError: it is not there.
-    """
+    """Refuse a folder of runs that is not there; raises InputError: it is not there."""
     if not outputs.is_dir():
         raise InputError(f"{outputs}: no such folder; run something, or give --outputs")
 

@@ -44,8 +44,7 @@ _MOST_CONFIG_BYTES = 1 << 20
 def check_config_files(folder: Path) -> None:
     """Refuse options in a folder of configuration that would fill the memory when composed.
 
-    Raises:
-        InputError: naming the file, before anything is composed.
+    Raises InputError: naming the file, before anything is composed.
     """
     # Hydra reads nothing else in the folder.
     groups = [group.name for group in conf_dir().iterdir() if group.is_dir()]
@@ -70,9 +69,8 @@ def check_config_files(folder: Path) -> None:
 def hydra_fields(overrides: Sequence[Override]) -> set[str]:
     """The fields of Hydra's node that overrides set, without `hydra.` before them.
 
-    Raises:
-        InputError: a field may not be set, or not to this. It is called before anything is
-            composed, since composing would import a search path that names a package.
+    Raises InputError: a field may not be set, or not to this. It is called before anything is
+    composed, since composing would import a search path that names a package.
     """
     fields = set()
     for override in overrides:

@@ -50,8 +50,7 @@ console = make_run_console()
 def check_paths(directory: Path, settings: Settings) -> None:
     """Check the output directory and the ledger before anything is made.
 
-    Raises:
-        InputError: the directory exists, or a path lies inside the installed packages.
+    Raises InputError: the directory exists, or a path lies inside the installed packages.
     """
     if directory.exists():
         raise InputError(f"{directory}: exists already; every run needs a fresh directory")
@@ -130,8 +129,7 @@ def perform_single(planned: Plan, launch: Launch, new_folders: Sequence[Path]) -
 def perform_member(settings: Settings, launch: Launch, *, number: int) -> None:
     """Plan and run one of a sweep's runs; the launching process reads its directory.
 
-    Raises:
-        Interrupted: a signal arrived; the one way to keep a sweep from going on.
+    Raises Interrupted: a signal arrived; the one way to keep a sweep from going on.
     """
     try:
         member = plan(settings)

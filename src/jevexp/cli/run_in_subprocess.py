@@ -29,8 +29,7 @@ _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def run_in_subprocess(settings: Settings, launch: Launch, *, number: int) -> None:
     """Perform a run in a process of its own and wait for its end.
 
-    Raises:
-        Interrupted: a signal arrived and was passed on; the run ended in order.
+    Raises Interrupted: a signal arrived and was passed on; the run ended in order.
     """
     job = {
         "parent": parent_to_name(),

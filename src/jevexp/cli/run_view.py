@@ -185,11 +185,7 @@ def report_run_on_disk(console: Console, path: Path) -> int:
 def report_run(
     console: Console, directory: RunDirectory, manifest: Manifest, summary: Summary | None
 ) -> int:
-    """Print one run that has ended; its exit status.
-
-    Raises:
-        Refused: it was refused.
-    """
+    """Print one run that has ended; its exit status. Raises Refused: it was refused."""
     if manifest.status is RunStatus.REFUSED:
         if manifest.identity and manifest.identity.status is ClaimStatus.CONTRADICTED:
             console.print(identity_table(manifest.identity))
@@ -270,8 +266,7 @@ def report_sweep(console: Console, path: Path, planned: int, elsewhere: Sequence
 def _counted(manifest: Manifest, directory: RunDirectory) -> Manifest:
     """The manifest of a killed run, with what its results hold; it could not count them any more.
 
-    Raises:
-        InputError: they are not readable.
+    Raises InputError: they are not readable.
     """
     try:
         records = list(directory.records())

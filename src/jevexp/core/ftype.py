@@ -54,8 +54,7 @@ def ftype_of(spelling: str | int) -> Ftype | None:
 def claimed_ftype(spelling: str | int) -> str:
     """The name of a file type that somebody claims.
 
-    Raises:
-        ValueError: there is no such type; names the nearest.
+    Raises ValueError: there is no such type; names the nearest.
     """
     if ftype := ftype_of(spelling):
         return ftype.name

@@ -125,8 +125,7 @@ class GroupSummary(_Part):
 
         The name of a field, `ece`, or a latency's `p50_s` and `p95_s`.
 
-        Raises:
-            AttributeError: the summary has no such number.
+        Raises AttributeError: the summary has no such number.
         """
         if name == "ece":
             return self.ece.ece if self.ece else None

@@ -29,8 +29,7 @@ from jevexp.untrusted.writing import Folder
 def difference(path: Path, pin: PinnedFile) -> str | None:
     """What sets a file apart from its pin, or None where its bytes are the pinned ones.
 
-    Raises:
-        OSError: the file cannot be read.
+    Raises OSError: the file cannot be read.
     """
     size = path.stat().st_size
     if size != pin.bytes:
@@ -81,8 +80,7 @@ def fetch(
 
     Of several processes one downloads, and the others wait and use its file.
 
-    Raises:
-        InputError: no such bytes are to be had, or the cache folder cannot be written.
+    Raises InputError: no such bytes are to be had, or the cache folder cannot be written.
     """
     path = cached_path(pin)
     try:
@@ -143,8 +141,7 @@ def download(
     Redirects are refused, since the pin names one address. No more than the pinned size is read. On
     a terminal `show` draws a progress bar.
 
-    Raises:
-        InputError: the cause, and three ways out.
+    Raises InputError: the cause, and three ways out.
     """
     digest = hashlib.sha256()
     size = 0

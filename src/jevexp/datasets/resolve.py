@@ -71,8 +71,7 @@ def load_dataset(
     On a terminal `show` draws progress bars. `may_download` is false for a dataset that a run
     directory describes, which may be anybody's and name any address.
 
-    Raises:
-        InputError: a file cannot be had, is not the pinned one, or holds a line that is no task.
+    Raises InputError: a file cannot be had, is not the pinned one, or holds a line that is no task.
     """
     if not may_download and dataset.source == "pinned" and not dataset.path:
         for pin in dataset.files:
@@ -141,8 +140,7 @@ def _load(dataset: Dataset, sources: Sequence[_Source]) -> LoadedDataset:
 def dataset_of(manifest: Manifest) -> LoadedDataset:
     """The dataset of a run, found again by its manifest; nothing is downloaded.
 
-    Raises:
-        InputError: they are not here, or have changed since the run.
+    Raises InputError: they are not here, or have changed since the run.
     """
     dataset = Dataset.of(manifest.config.resolved["dataset"], at="dataset")
     loaded = load_dataset(dataset, may_download=False)
@@ -157,8 +155,7 @@ def dataset_of(manifest: Manifest) -> LoadedDataset:
 def planned_tasks(manifest: Manifest) -> Sequence[Task]:
     """The tasks that a run was put.
 
-    Raises:
-        InputError: they are not here, or have changed since the run.
+    Raises InputError: they are not here, or have changed since the run.
     """
     return dataset_of(manifest).tasks[: manifest.counts.requested]
 
@@ -174,8 +171,7 @@ def planned_tasks_or_none(manifest: Manifest) -> Sequence[Task] | None:
 def pull(dataset: Dataset, *, show: Console | None = None) -> list[Path]:
     """The cached files of a pinned dataset, in order; what the cache lacks is downloaded.
 
-    Raises:
-        InputError: a file cannot be had.
+    Raises InputError: a file cannot be had.
     """
     return [fetch(pin, pinned_url(dataset, pin), show=show) for pin in dataset.files]
 

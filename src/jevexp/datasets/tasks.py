@@ -78,8 +78,7 @@ class TaskFile:
 def load_tasks(path: Path | str, *, strict: bool = True) -> list[Task]:
     """The tasks of a JSON Lines file, in its order; `strict` refuses fields that no task has.
 
-    Raises:
-        InputError: naming the file, the line, the task and the field.
+    Raises InputError: naming the file, the line, the task and the field.
     """
     return list(Tasks(read_file(Path(path), strict=strict, places={}).lines))
 
@@ -103,8 +102,7 @@ def read_file(path: Path, *, strict: bool, places: dict[str, str]) -> TaskFile:
     `places` says where each task id was seen; files of one dataset share it, since an id occurs
     once in all of them.
 
-    Raises:
-        InputError: naming the file, the line, the task and the field.
+    Raises InputError: naming the file, the line, the task and the field.
     """
     digest = hashlib.sha256()
     size = 0
@@ -152,8 +150,7 @@ class _BadLine(ValueError):
 def _parse(raw: bytes, *, strict: bool) -> tuple[str, bytes]:
     """Id and canonical line of the task on one line of a task file.
 
-    Raises:
-        _BadLine: not UTF-8, not JSON, or not a task.
+    Raises _BadLine: not UTF-8, not JSON, or not a task.
     """
     if raw.startswith(_BYTE_ORDER_MARK):
         raise _BadLine("begins with a byte order mark; save the file as UTF-8 without one")

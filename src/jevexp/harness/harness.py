@@ -47,8 +47,7 @@ Harness = Native | Upstream
 def make_harness(settings: HarnessSettings, *, concurrency: int = 1) -> Harness:
     """The configured harness, which has up to `concurrency` requests under way.
 
-    Raises:
-        InputError: the pinned one is chosen and is not here, or is to ask several at once.
+    Raises InputError: the pinned one is chosen and is not here, or is to ask several at once.
     """
     if settings.name == "native":
         return Native(concurrency)

@@ -66,8 +66,7 @@ class Interrupts:
     def waiting(self) -> Iterator[None]:
         """While in here, with no task in flight, any signal raises at once.
 
-        Raises:
-            Interrupted: a signal arrived before or inside.
+        Raises Interrupted: a signal arrived before or inside.
         """
         with self._breaking(_Breakable.BY_ANY):
             self.check()
@@ -77,8 +76,7 @@ class Interrupts:
     def asking(self) -> Iterator[None]:
         """While in here, with a task in flight, a first SIGINT waits and anything else raises.
 
-        Raises:
-            Interrupted: a signal that does not wait arrived before or inside.
+        Raises Interrupted: a signal that does not wait arrived before or inside.
         """
         with self._breaking(_Breakable.BY_HURRIED):
             if self._hurried:

@@ -209,8 +209,7 @@ class TaskSteps:
     def keep(self, answered: Answered) -> Record:
         """Score, keep the raw evidence and settle the reservation; the record is only held yet.
 
-        Raises:
-            Overcharged: the cost is above the reservation; there is no record then.
+        Raises Overcharged: the cost is above the reservation; there is no record then.
         """
         reserved, decision = answered.reserved, answered.decision
         task = reserved.task

@@ -35,17 +35,12 @@ class Upstream:
     def check(self, tasks: Sequence[Task]) -> None:
         """Convert the tasks to its own, which checks them again.
 
-        Raises:
-            InputError: it refuses one; names that.
+        Raises InputError: it refuses one; names that.
         """
         their_tasks(self._package, tasks)
 
     def runner(self, run: RunContext) -> "UpstreamRunner":
-        """Its runner, around one of our backends.
-
-        Raises:
-            InputError: the ledger is not a file.
-        """
+        """Its runner, around one of our backends; raises InputError: the ledger is not a file."""
         if not isinstance(run.ledger, FileLedger):
             raise InputError("caps.ledger_url: the pinned harness keeps its ledger in a file")
         return UpstreamRunner(self._package, run, run.ledger)
@@ -55,8 +50,7 @@ class Upstream:
     ) -> Summary:
         """Its summary.
 
-        Raises:
-            ValueError: a task has two records, or a record belongs to no planned task.
+        Raises ValueError: a task has two records, or a record belongs to no planned task.
         """
         theirs = their_tasks(self._package, tasks)
         lines = [record.line() for record in records]
@@ -67,8 +61,7 @@ class Upstream:
 def their_tasks(package: Package, tasks: Sequence[Task]) -> list[Any]:
     """The tasks as the harness's own, which checks them again.
 
-    Raises:
-        InputError: naming the task that the harness refuses.
+    Raises InputError: naming the task that the harness refuses.
     """
     theirs = []
     for task in tasks:
@@ -82,8 +75,7 @@ def their_tasks(package: Package, tasks: Sequence[Task]) -> list[Any]:
 def read_record(line: bytes) -> Record:
     """A record from a line of the harness's own results.
 
-    Raises:
-        ValueError, KeyError, TypeError: the line is not a record.
+    Raises ValueError, KeyError, TypeError: the line is not a record.
     """
     fields = loads(line)
     if not isinstance(fields["runtime"], dict):

@@ -56,8 +56,7 @@ class Location:
 def find(path: str | None) -> Location:
     """The checkout at `path`, or the installed package where that is null.
 
-    Raises:
-        InputError: what is there is not the pinned commit; names it, and how to get that.
+    Raises InputError: what is there is not the pinned commit; names it, and how to get that.
     """
     if path is None:
         return _installed()
@@ -144,8 +143,7 @@ class Package:
 def load(location: Location) -> Package:
     """Import the package from its location.
 
-    Raises:
-        InputError: another one is imported already, or it cannot be imported.
+    Raises InputError: another one is imported already, or it cannot be imported.
     """
     path, writes_nothing = list(sys.path), sys.dont_write_bytecode
     # There and nowhere else, and nothing is written beside it.
@@ -212,8 +210,7 @@ class GitObjects:
     def files(self, commit: str, folder: str) -> dict[PurePosixPath, bytes]:
         """The regular files below a folder of a commit; links and submodules are left out.
 
-        Raises:
-            InputError: an object is missing, is not what its name says, or is too large.
+        Raises InputError: an object is missing, is not what its name says, or is too large.
         """
         (data,) = self._read([commit], "commit")
         start = re.match(rb"tree ([0-9a-f]{40})\n", data)

@@ -195,8 +195,7 @@ class Ledger(ABC):
     def statement(self) -> Statement:
         """Read the ledger from its first row to its last, for a person who looks at it.
 
-        Raises:
-            LedgerError: it is damaged.
+        Raises LedgerError: it is damaged.
         """
         state, reservations = LedgerState(), 0
         unsettled: dict[str, Row] = {}

@@ -73,8 +73,7 @@ _POOL: dict[str, Any] = {"pool_size": 1, "max_overflow": 0, "hide_parameters": T
 def tables_exist(connection: sa.Connection) -> bool:
     """Whether the ledger is there.
 
-    Raises:
-        LedgerError: it is, and another version of this program made it.
+    Raises LedgerError: it is, and another version of this program made it.
     """
     if not sa.inspect(connection).has_table(totals.name):
         return False

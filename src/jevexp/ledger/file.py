@@ -98,8 +98,7 @@ class FileLedger(Ledger):
 
         For one that the pinned harness has just written into the same file.
 
-        Raises:
-            LedgerError: the file is damaged.
+        Raises LedgerError: the file is damaged.
         """
         self._own.adopt(reservation_id)
         self.catch_up()
@@ -107,8 +106,7 @@ class FileLedger(Ledger):
     def catch_up(self) -> None:
         """Read what others have appended since the last look.
 
-        Raises:
-            LedgerError: the file is damaged.
+        Raises LedgerError: the file is damaged.
         """
         with self._locked():
             pass

@@ -54,8 +54,7 @@ class LedgerFile:
     def check(self) -> None:
         """Check that the ledger can be used, and make nothing.
 
-        Raises:
-            InputError: its locks cannot be trusted.
+        Raises InputError: its locks cannot be trusted.
         """
         if self.shared:
             with _named("caps.ledger"):
@@ -66,8 +65,7 @@ class LedgerFile:
     ) -> FileLedger:
         """Open the ledger; it is made where it does not exist.
 
-        Raises:
-            InputError: it cannot be used.
+        Raises InputError: it cannot be used.
         """
         with _named("caps.ledger", self.path):
             if not read_only:
@@ -98,8 +96,7 @@ class LedgerDatabase:
     def check(self) -> None:
         """Check that the ledger can be used, and make nothing.
 
-        Raises:
-            InputError: the password is missing, or SQLite's file has no locks to trust.
+        Raises InputError: the password is missing, or SQLite's file has no locks to trust.
         """
         self._password()
         if path := sqlite_path(self.url):
@@ -111,8 +108,7 @@ class LedgerDatabase:
     ) -> Ledger:
         """Open the ledger; its tables are made where they do not exist.
 
-        Raises:
-            InputError: it cannot be used.
+        Raises InputError: it cannot be used.
         """
         self.check()
         with _named("caps.ledger_url"):

@@ -92,8 +92,7 @@ class LedgerState:
     def reserved(self, reservation_id: str) -> float:
         """The amount of an open reservation, in US dollars.
 
-        Raises:
-            LedgerError: it is settled already, or there is none.
+        Raises LedgerError: it is settled already, or there is none.
         """
         if reservation_id not in self._open:
             state = "already settled" if reservation_id in self._settled else "unknown"
@@ -104,8 +103,7 @@ class LedgerState:
 def check_fits(charged: Fraction, wanted_usd: float, cap_usd: float) -> None:
     """Refuse a reservation on top of what is charged already, in US dollars.
 
-    Raises:
-        CapReached: it would pass the cap.
+    Raises CapReached: it would pass the cap.
     """
     if charged + Fraction(wanted_usd) > Fraction(cap_usd) + Fraction(EPSILON_USD):
         raise CapReached(
@@ -115,11 +113,7 @@ def check_fits(charged: Fraction, wanted_usd: float, cap_usd: float) -> None:
 
 
 def amount(value: float) -> float:
-    """A finite, non-negative number of US dollars.
-
-    Raises:
-        LedgerError: it is something else.
-    """
+    """A finite, non-negative number of US dollars; raises LedgerError: it is something else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise LedgerError(f"an amount must be a number, found {value!r}")
     try:
@@ -174,8 +168,7 @@ class RunShare:
     def note(self, row: Row) -> None:
         """Note a reservation, or a settlement of one that was noted, durably.
 
-        Raises:
-            LedgerError: the disk took only a part of the row.
+        Raises LedgerError: the disk took only a part of the row.
         """
         if row["event"] == "reserve" or row["reservation_id"] in self._came_to:
             self._came_to[row["reservation_id"]] = row[AMOUNT_FIELD[row["event"]]]

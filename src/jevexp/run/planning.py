@@ -67,8 +67,7 @@ class Launch:
 def plan(settings: Settings) -> Plan:
     """Check everything that needs no provider; pinned files that are not here are downloaded.
 
-    Raises:
-        InputError: the run cannot succeed as configured.
+    Raises InputError: the run cannot succeed as configured.
     """
     dataset = load_dataset(settings.dataset, show=SafeConsole(stderr=True))
     tasks = dataset.tasks[: settings.caps.limit]
@@ -85,8 +84,7 @@ def plan(settings: Settings) -> Plan:
 def check_ledger(settings: Settings) -> tuple[float, float]:
     """The cap that will be in force and what is charged already, in US dollars; only looks.
 
-    Raises:
-        InputError: the configured ledger exists and cannot be used.
+    Raises InputError: the configured ledger exists and cannot be used.
     """
     caps = settings.caps
     if location := _configured_ledger(caps):

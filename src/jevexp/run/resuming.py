@@ -43,8 +43,7 @@ class Earlier:
     def answers(self) -> Iterator[tuple[AdoptedAnswer, bool]]:
         """Every answer in it, each once, and whether its record had not been written yet.
 
-        Raises:
-            InputError: a file is damaged.
+        Raises InputError: a file is damaged.
         """
         seen: set[str] = set()
         for record, recovered in self.records():
@@ -64,8 +63,7 @@ class Earlier:
     def charged_usd(self) -> float:
         """What this run and those before it were charged in ledgers of their own, in US dollars.
 
-        Raises:
-            InputError: the ledger is damaged.
+        Raises InputError: the ledger is damaged.
         """
         if self.manifest.config.resolved["caps"]["ledger"] is not None:
             return 0.0
@@ -75,8 +73,7 @@ class Earlier:
     def records(self) -> Iterator[tuple[Record, bool]]:
         """Every record in it, failed attempts too, and whether it was not in the results yet.
 
-        Raises:
-            InputError: a file is damaged.
+        Raises InputError: a file is damaged.
         """
         try:
             for record in self.directory.records():
@@ -125,8 +122,7 @@ def _lines(path: Path) -> Iterator[tuple[str, bytes]]:
 def charged_in(ledger: Path) -> float:
     """What a ledger was charged in total, in US dollars; nothing where there is none.
 
-    Raises:
-        InputError: the ledger is damaged.
+    Raises InputError: the ledger is damaged.
     """
     if not ledger.exists():
         return 0.0
@@ -268,8 +264,7 @@ def _check_answer(answer: AdoptedAnswer, tasks: Mapping[str, Task]) -> None:
 
     Also those that are in no results yet, which verification does not look at.
 
-    Raises:
-        InputError: naming the task, and what does not fit.
+    Raises InputError: naming the task, and what does not fit.
     """
     record = answer.record
     place = f"resume: task {record.task_id!r}"

@@ -76,8 +76,7 @@ def run(
     Whatever happens after the directory is claimed, it ends with a manifest that tells the truth.
     `track` is called once the directory is complete, and cannot change it.
 
-    Raises:
-        InputError: the directory is not fresh; nothing was written.
+    Raises InputError: the directory is not fresh; nothing was written.
     """
     with ExitStack() as stack:
         stack.enter_context(permissions(group=plan.settings.group_access))
@@ -202,8 +201,7 @@ class Identification:
 def identify(settings: Settings, description: Mapping[str, Any]) -> Identification:
     """Identify an open provider by its description and, where it is here, its weights' file.
 
-    Raises:
-        InputError: the file that the provider was started with cannot be read.
+    Raises InputError: the file that the provider was started with cannot be read.
     """
     started_with = description.get("gguf")
     observed = observe(
@@ -220,8 +218,7 @@ def _expected_model(
 ) -> ExpectedModel | None:
     """Note who answers; the model that every answer must come from, None where any may.
 
-    Raises:
-        InputError: it is not who was declared, and that is not to be tolerated.
+    Raises InputError: it is not who was declared, and that is not to be tolerated.
     """
     identification = identify(plan.settings, description)
     journal.opened(description, identification.report, identification.fingerprint)
@@ -286,8 +283,7 @@ def run_log(path: Path) -> Iterator[None]:
 
     Libraries log request addresses and headers; none of that belongs into evidence.
 
-    Raises:
-        FileExistsError: the file exists.
+    Raises FileExistsError: the file exists.
     """
     file = TextIOWrapper(BufferedWriter(create(path)), encoding="utf-8", errors="backslashreplace")
     handler = _Handler(file)

@@ -32,8 +32,7 @@ class FrozenSettings(BaseModel):
 
         `at` is where the fields stand in the whole configuration, for messages.
 
-        Raises:
-            InputError: naming the field, what was found and what is expected.
+        Raises InputError: naming the field, what was found and what is expected.
         """
         if fault := _unrepresentable(fields, at):
             raise InputError(fault)
@@ -64,9 +63,8 @@ class TrackerSettings(FrozenSettings):
 def read_secret(variable: str | None, field: str) -> str | None:
     """The value of the environment variable that `field` names, for an HTTP header, or None.
 
-    Raises:
-        InputError: the variable is not set, or holds what no HTTP header can. The value is not
-            shown.
+    Raises InputError: the variable is not set, or holds what no HTTP header can. The value is not
+    shown.
     """
     if variable is None:
         return None

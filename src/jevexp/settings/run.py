@@ -158,9 +158,8 @@ class Caps(FrozenSettings):
 def check_ledger_url(url: str) -> None:
     """Refuse an address that is malformed, or that holds a password.
 
-    Raises:
-        ValueError: the message begins with `ledger_url` and does not show the address, since what
-            makes it wrong may be a password.
+    Raises ValueError: the message begins with `ledger_url` and does not show the address, since
+    what makes it wrong may be a password.
     """
     if holds_password(url):
         raise ValueError(

@@ -69,8 +69,7 @@ class MlflowTracking(TrackerSettings):
     def check_login(self, field: str) -> None:
         """Refuse a server that the login from `field` must not be sent to.
 
-        Raises:
-            ValueError: the message begins with `uri`.
+        Raises ValueError: the message begins with `uri`.
         """
         check_address(
             self.uri or "",

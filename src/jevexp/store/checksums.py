@@ -54,11 +54,7 @@ def read_checksums(root: Path) -> Iterator[Checksum]:
 
 
 def file_sha256(path: Path, *, follow_links: bool = False) -> str:
-    """The SHA-256 of a file in hex.
-
-    Raises:
-        OSError: it is no regular file, or cannot be read.
-    """
+    """The SHA-256 of a file in hex; raises OSError: it is no regular file, or cannot be read."""
     with opened(path, follow_links=follow_links) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

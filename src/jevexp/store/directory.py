@@ -75,8 +75,7 @@ class RunDirectory:
 
         A directory that holds only what the launcher writes is fresh.
 
-        Raises:
-            InputError: something else is there already; nothing was touched.
+        Raises InputError: something else is there already; nothing was touched.
         """
         directory, way_out = cls(path), "every run needs a fresh directory"
         try:
@@ -152,8 +151,7 @@ class RunDirectory:
     def write_raw(self, task_id: str, text: str) -> str:
         """Keep a task's request and response, and give back the SHA-256 of what was written.
 
-        Raises:
-            FileExistsError: this task has raw evidence already.
+        Raises FileExistsError: this task has raw evidence already.
         """
         data = text.encode()
         write_new(self.raw_file(task_id), data)
@@ -178,8 +176,7 @@ class RunDirectory:
         Records wait beside the results until these come to their places; `order` are the ids of
         all planned tasks, in the dataset's order.
 
-        Raises:
-            InputError: raw evidence is not that of its record.
+        Raises InputError: raw evidence is not that of its record.
         """
         if not adoption.answers:
             return
@@ -227,11 +224,7 @@ class RunDirectory:
         self._write_json(MANIFEST, manifest.model_dump(mode="json"))
 
     def read_manifest(self) -> Manifest:
-        """Read the manifest.
-
-        Raises:
-            InputError: there is none, or it is not a manifest.
-        """
+        """Read the manifest; raises InputError: there is none, or it is not a manifest."""
         path = self.path / MANIFEST
         try:
             return _read(path, Manifest, "manifest")
@@ -245,8 +238,7 @@ class RunDirectory:
     def read_summary(self) -> Summary | None:
         """Read the summary; None where a run ended without one.
 
-        Raises:
-            InputError: it is not a summary.
+        Raises InputError: it is not a summary.
         """
         path = self.path / SUMMARY
         try:
@@ -277,8 +269,7 @@ class RunDirectory:
     def seal(self) -> None:
         """Write the checksums of every file, in the format of `sha256sum -c`. Comes last.
 
-        Raises:
-            FileExistsError: the directory is sealed already.
+        Raises FileExistsError: the directory is sealed already.
         """
         if (self.path / CHECKSUMS).exists():
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), self.path / CHECKSUMS)

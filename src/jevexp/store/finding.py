@@ -122,11 +122,7 @@ class SweepFile(BaseModel):
 
 
 def read_sweep_file(directory: Path) -> SweepFile:
-    """Read the file of a sweep.
-
-    Raises:
-        InputError: there is none, or it is not one.
-    """
+    """Read the file of a sweep; raises InputError: there is none, or it is not one."""
     path = directory / SWEEP_FILE
     try:
         return SweepFile.model_validate_json(read_document(path, follow_links=False))

@@ -31,8 +31,7 @@ def lines(records: Sequence[Record]) -> bytes:
 def read_records(path: Path) -> Iterator[Record]:
     """The records of a file, up to a last line without its end, which a killed process leaves.
 
-    Raises:
-        ValueError: naming the line that is not a record.
+    Raises ValueError: naming the line that is not a record.
     """
     number = 1
     with opened(path, follow_links=False) as file:
@@ -69,11 +68,7 @@ class AdoptedAnswer:
     raw: str | None = None
 
     def raw_bytes(self) -> bytes:
-        """The raw evidence.
-
-        Raises:
-            InputError: it is not the evidence that the record names.
-        """
+        """The raw evidence; raises InputError: it is not the evidence that the record names."""
         if self.raw is None:
             data = read_document(self.raw_file, follow_links=False)
         else:

@@ -86,9 +86,8 @@ class SweepComparison:
 class Tracker(ABC):
     """Keeps finished runs; a method that is not abstract does nothing unless it is overridden.
 
-    Raises:
-        TrackingError: from every method: the tracker cannot be asked, or refuses. What it was
-            told of is untouched.
+    Raises TrackingError: from every method: the tracker cannot be asked, or refuses. What it was
+    told of is untouched.
     """
 
     @abstractmethod
@@ -113,8 +112,7 @@ class Tracker(ABC):
     def check_own(self) -> None:  # noqa: B027  most trackers have nothing to refuse
         """Refuse a place that nobody named and that may be somebody else's, before a run.
 
-        Raises:
-            InputError: naming it, and how a person says that it is theirs.
+        Raises InputError: naming it, and how a person says that it is theirs.
         """
 
     def runs(self, sweep: str) -> Sequence[TrackedRun]:  # noqa: ARG002
@@ -141,8 +139,7 @@ class Tracker(ABC):
 def make_tracker(settings: TrackerSettings, outputs: Path) -> Tracker:
     """One tracker; nothing is opened or asked yet. `outputs` is the folder of runs.
 
-    Raises:
-        InputError: the settings name something that cannot be used.
+    Raises InputError: the settings name something that cannot be used.
     """
     module = importlib.import_module(TRACKERS[settings.kind].module)
     tracker: Tracker = module.make(settings, outputs)

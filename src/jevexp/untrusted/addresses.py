@@ -63,8 +63,7 @@ def check_database_address(url: str, *, field: str, login_field: str) -> None:
     PostgreSQL's client asks for TLS and goes on without it; `sslmode` in the address is how a
     person decides, either way.
 
-    Raises:
-        ValueError: the message begins with `field`. The address is not shown.
+    Raises ValueError: the message begins with `field`. The address is not shown.
     """
     parts = _parts(url)
     options = parse_qs(parts.query) if parts is not None else {}

@@ -105,8 +105,7 @@ def read_document(
 def numbered_lines(stream: BinaryIO, *, most: int = MAX_LINE_BYTES) -> Iterator[tuple[int, bytes]]:
     r"""The lines with their numbers from 1 on; each with its `\n`, which the last may lack.
 
-    Raises:
-        TooLong: a line holds more than `most` bytes; names its number.
+    Raises TooLong: a line holds more than `most` bytes; names its number.
     """
     number = 0
     while line := stream.readline(most + 1):

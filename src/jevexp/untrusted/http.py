@@ -61,8 +61,7 @@ class Bounds(threading.local):
     def cut(self, timeout: float | None, over: type[Exception]) -> float | None:
         """A single step's limit in seconds, at most what is left.
 
-        Raises:
-            Exception: `over`, when nothing is left.
+        Raises Exception: `over`, when nothing is left.
         """
         if self._allowance is None:
             return timeout
@@ -209,8 +208,7 @@ def bounded_client(
 ) -> httpx.Client:
     """A client for one server.
 
-    Raises:
-        ValueError: the environment names a proxy or certificates that cannot be used.
+    Raises ValueError: the environment names a proxy or certificates that cannot be used.
     """
     return httpx.Client(
         base_url=url,

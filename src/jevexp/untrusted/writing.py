@@ -91,11 +91,7 @@ class Folder:
         return Folder.open(self.path / name, self._descriptor)
 
     def make(self, name: str) -> None:
-        """Make a folder in this one.
-
-        Raises:
-            FileExistsError: something of that name is there.
-        """
+        """Make a folder in this one; raises FileExistsError: something of that name is there."""
         group = self._for_group()
         with self._naming(name):
             os.mkdir(name, 0o770 if group else 0o700, dir_fd=self._descriptor)
@@ -114,8 +110,7 @@ class Folder:
     def create(self, name: str) -> FileIO:
         """Make a file that must not exist yet, and open it for writing, without a buffer.
 
-        Raises:
-            FileExistsError: it exists, if only as a link that leads nowhere.
+        Raises FileExistsError: it exists, if only as a link that leads nowhere.
         """
         return self._file(self._make_file(name, os.O_WRONLY), name, "wb")
 
@@ -164,11 +159,7 @@ class Folder:
         self.sync()
 
     def remove(self, name: str) -> None:
-        """Remove a name; what a link leads to stays.
-
-        Raises:
-            FileNotFoundError: there is none.
-        """
+        """Remove a name; what a link leads to stays. Raises FileNotFoundError: there is none."""
         with self._naming(name):
             os.unlink(name, dir_fd=self._descriptor)
 
@@ -246,8 +237,7 @@ def make_folders(path: Path) -> None:
     What is there already is the person's own way to it, and may contain links of theirs; from the
     first missing name on no link is followed.
 
-    Raises:
-        OSError: it cannot be made, or something else is in its place.
+    Raises OSError: it cannot be made, or something else is in its place.
     """
     missing: list[str] = []
     at = path
@@ -277,8 +267,7 @@ def make_folders(path: Path) -> None:
 def make_folder(path: Path) -> None:
     """Make a folder in one that is there.
 
-    Raises:
-        FileExistsError: something of that name is there.
+    Raises FileExistsError: something of that name is there.
     """
     with Folder(os.open(path.parent, _FOLDER), path.parent) as folder:
         folder.make(path.name)
@@ -299,8 +288,7 @@ def append(path: Path) -> FileIO:
 def write_new(path: Path, data: bytes) -> None:
     """Write a file that must not exist yet, durably.
 
-    Raises:
-        FileExistsError: it exists; nothing was touched.
+    Raises FileExistsError: it exists; nothing was touched.
     """
     with create(path) as file:
         write_durably(file, data)
@@ -357,8 +345,7 @@ def prepare_database(path: Path, *, read_only: bool = False) -> None:
     permissions of its file to those beside it. Nothing is opened here: closing it would end this
     process's locks on it.
 
-    Raises:
-        OSError: something else than a file of ours is there.
+    Raises OSError: something else than a file of ours is there.
     """
     names = [f"{path.name}{suffix}" for suffix in ("", "-wal", "-shm", "-journal")]
     if read_only:

@@ -150,11 +150,7 @@ class Report:
         return State.VERIFIED if self.incomplete is None else State.INCOMPLETE
 
     def check(self, name: str) -> Check:
-        """The check of that name.
-
-        Raises:
-            KeyError: there is none.
-        """
+        """The check of that name; raises KeyError: there is none."""
         return {check.name: check for check in self.checks}[name]
 
     def as_dict(self) -> dict[str, Any]:

@@ -58,8 +58,7 @@ class Tree:
 def read_tree(root: Path) -> Tree:
     """List a directory without following any link and without opening any file.
 
-    Raises:
-        OSError: the directory itself cannot be listed.
+    Raises OSError: the directory itself cannot be listed.
     """
     tree = Tree()
     entries = size = 0
@@ -113,8 +112,7 @@ def _fault(name: str, status: os.stat_result, level: int) -> str | None:
 def check_files(root: Path, tree: Tree) -> Check:
     """Hold every file against the checksums; without checksums only links and the like are found.
 
-    Raises:
-        OSError: a file that was there a moment ago cannot be read.
+    Raises OSError: a file that was there a moment ago cannot be read.
     """
     check = Check("files", f"every file is listed once in {CHECKSUMS} and has that SHA-256")
     for path, fault in tree.faults.items():

@@ -80,11 +80,7 @@ def write(receipt: dict[str, Any]) -> str:
 
 
 def read_receipt(path: Path) -> dict[str, Any]:
-    """A receipt from a file.
-
-    Raises:
-        InputError: it is no receipt, or one of another version.
-    """
+    """A receipt from a file; raises InputError: it is no receipt, or one of another version."""
     try:
         receipt = loads(read_document(path, most=_MOST_BYTES))
     except OSError as error:

@@ -42,8 +42,7 @@ class WeightsError(InputError):
 def opened(path: Path) -> Iterator[BinaryIO]:
     """The regular file at `path`, open for reading; what fails while it is read is explained too.
 
-    Raises:
-        WeightsError: no such file, not readable, or not a file.
+    Raises WeightsError: no such file, not readable, or not a file.
     """
     try:
         with files.opened(path) as file:
@@ -57,8 +56,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 def parts_of(path: Path) -> tuple[Path, ...]:
     """Every file of the model that `path` is a part of, in order; `path` alone where it is whole.
 
-    Raises:
-        WeightsError: a part is missing; names it.
+    Raises WeightsError: a part is missing; names it.
     """
     name = _PART.fullmatch(path.name)
     if name is None:

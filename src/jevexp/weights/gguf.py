@@ -96,8 +96,7 @@ def read_header(path: Path) -> GgufHeader:
 
     At most a few megabytes are read and kept, whatever the file claims.
 
-    Raises:
-        WeightsError: in one line, the file and what was found.
+    Raises WeightsError: in one line, the file and what was found.
     """
     from gguf import GGMLQuantizationType
 

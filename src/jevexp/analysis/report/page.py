@@ -77,8 +77,7 @@ class ReportPaths:
 def write_report(comparison: Comparison, runs: Sequence[FinishedRun], paths: ReportPaths) -> None:
     """Write the page, the plots with their data, and all flips; what an earlier report left goes.
 
-    Raises:
-        InputError: a file cannot be written.
+    Raises InputError: a file cannot be written.
     """
     drawings = plots(comparison)
     document = render(comparison, runs, drawings, data=paths.plots.name)
@@ -102,8 +101,7 @@ def write_report(comparison: Comparison, runs: Sequence[FinishedRun], paths: Rep
 def write_plot(plot: Plot, folder: Folder) -> None:
     """Write `<name>.svg` and `.png` for papers and slides, and what they show as `.csv`.
 
-    Raises:
-        OSError: a file cannot be written.
+    Raises OSError: a file cannot be written.
     """
     for suffix, data in pictures(plot).items():
         folder.replace(f"{plot.name}{suffix}", data)
@@ -277,8 +275,7 @@ def shown_lines(text: str) -> Any:
 def _shown(value: Any) -> Any:
     """What an expression writes: markup as it is, everything else visible.
 
-    Raises:
-        TypeError: nothing, or a number that no filter gave its place and format.
+    Raises TypeError: nothing, or a number that no filter gave its place and format.
     """
     if isinstance(value, Markup):
         return value

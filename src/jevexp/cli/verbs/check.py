@@ -25,8 +25,7 @@ from jevexp.tracking import TrackingError, make_trackers
 def main(arguments: Sequence[str]) -> int:
     """Check one run's configuration against the world; 0 when it can be started.
 
-    Raises:
-        InputError: something is not usable as configured.
+    Raises InputError: something is not usable as configured.
     """
     parsed = overrides_of(
         arguments,

@@ -48,9 +48,8 @@ _REVERSED = {Verdict.BETTER: Verdict.WORSE, Verdict.WORSE: Verdict.BETTER}
 def main(argv: Sequence[str]) -> int:
     """Print the comparison; 0, whatever it says.
 
-    Raises:
-        InputError: a path is no run, the runs cannot be compared, or the page or a table is in the
-            way of another file.
+    Raises InputError: a path is no run, the runs cannot be compared, or the page or a table is in
+    the way of another file.
     """
     parser = make_parser(
         "compare",
@@ -103,8 +102,7 @@ def main(argv: Sequence[str]) -> int:
 def _table_folder(path: Path, *, force: bool) -> Path:
     """The folder of the tables, checked before anything is compared; made if need be.
 
-    Raises:
-        InputError: it is a run's directory or a file, or a table is there already.
+    Raises InputError: it is a run's directory or a file, or a table is there already.
     """
     if (path / MANIFEST).is_file():
         raise InputError(

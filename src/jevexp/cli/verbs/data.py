@@ -20,8 +20,7 @@ _STYLE = {FileState.DAMAGED: "red", FileState.MISSING: "dim", FileState.CACHED: 
 def main(argv: Sequence[str]) -> int:
     """Run the verb and return its exit status.
 
-    Raises:
-        InputError: there is no such dataset, or a file cannot be had.
+    Raises InputError: there is no such dataset, or a file cannot be had.
     """
     parser = make_parser(
         "data",
@@ -55,8 +54,7 @@ def main(argv: Sequence[str]) -> int:
 def pinned_datasets(folder: Path) -> dict[str, Dataset]:
     """The options of the dataset group that are pinned, by option name.
 
-    Raises:
-        InputError: an option is not YAML, or not a dataset.
+    Raises InputError: an option is not YAML, or not a dataset.
     """
     datasets = {}
     for path in sorted(folder.glob("*.yaml")):

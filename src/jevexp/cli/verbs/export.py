@@ -35,8 +35,7 @@ class Export(NamedTuple):
 def main(argv: Sequence[str]) -> int:
     """Run the verb; 0 when every run is tracked now, 1 when one could not be logged.
 
-    Raises:
-        InputError: a path is no run and no sweep, or the address is unusable.
+    Raises InputError: a path is no run and no sweep, or the address is unusable.
     """
     parser = make_parser(
         "export",
@@ -93,10 +92,9 @@ def main(argv: Sequence[str]) -> int:
 def _plan(directory: RunDirectory, path: Path, arguments: argparse.Namespace) -> Export:
     """Send a run where the command line says, else into the database of the folder it lies in.
 
-    Raises:
-        InputError: it was configured to go elsewhere, or the database may be somebody else's. A run
-            directory may be anybody's, and could name any address and any environment variable as
-            its login.
+    Raises InputError: it was configured to go elsewhere, or the database may be somebody else's. A
+    run directory may be anybody's, and could name any address and any environment variable as its
+    login.
     """
     manifest = directory.read_manifest()
     fields = manifest.config.resolved["tracking"] | {"kind": "mlflow"}

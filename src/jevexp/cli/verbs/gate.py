@@ -23,8 +23,7 @@ _STYLE = {Outcome.PASS: "green", Outcome.FAIL: "red", Outcome.INCONCLUSIVE: "yel
 def main(argv: Sequence[str]) -> int:
     """Judge one run; 0 where every rule passes, 1 where one fails, 3 where one is undecided.
 
-    Raises:
-        InputError: there is no rule, or a bad one; or not one candidate and one baseline.
+    Raises InputError: there is no rule, or a bad one; or not one candidate and one baseline.
     """
     arguments = _parser().parse_args(argv)
     limits = _limits(arguments)
@@ -99,11 +98,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _limits(arguments: argparse.Namespace) -> Limits:
-    """The rules on the command line.
-
-    Raises:
-        InputError: there is none, or a bad one.
-    """
+    """The rules on the command line; raises InputError: there is none, or a bad one."""
     drops: dict[str, float] = {}
     for rule in arguments.max_drop:
         name, _, text = rule.partition("=")

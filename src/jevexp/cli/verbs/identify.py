@@ -23,8 +23,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 def main(argv: Sequence[str]) -> int:
     """Print what is observed, and the option of the model group that claims it.
 
-    Raises:
-        InputError: nothing can be observed there, or the option exists already.
+    Raises InputError: nothing can be observed there, or the option exists already.
     """
     parser = make_parser(
         "identify",

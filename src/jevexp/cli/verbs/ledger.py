@@ -36,8 +36,7 @@ _STYLE = {True: "green", False: "red", None: ""}
 def main(argv: Sequence[str]) -> int:
     """Run the verb; 0, or 1 when a person says no.
 
-    Raises:
-        InputError: there is no such ledger or reservation, or its process is alive.
+    Raises InputError: there is no such ledger or reservation, or its process is alive.
     """
     arguments = _parser().parse_args(argv)
     location = _location(arguments.ledger, arguments.password_env)

@@ -20,8 +20,7 @@ from jevexp.store.finding import runs_below
 def main(argv: Sequence[str]) -> int:
     """Print the runs; 0 also when there is none, 1 when one cannot be read.
 
-    Raises:
-        InputError: the folder of runs is not there.
+    Raises InputError: the folder of runs is not there.
     """
     parser = make_parser("list", "The runs on disk, newest first.")
     add_outputs(parser, "the folder of runs (default: outputs)")

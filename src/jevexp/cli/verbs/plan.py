@@ -74,8 +74,7 @@ def main(arguments: Sequence[str]) -> int:
 def overrides_of(arguments: Sequence[str], verb: str, description: str) -> Namespace:
     """Parse a verb's command line with Hydra's own parser.
 
-    Raises:
-        SystemExit: with status 0 after printing the verb's help, with 2 for an unknown flag.
+    Raises SystemExit: with status 0 after printing the verb's help, with 2 for an unknown flag.
     """
     parser = get_args_parser()
     parser.prog = f"jevexp {verb}"
@@ -93,8 +92,7 @@ def overrides_of(arguments: Sequence[str], verb: str, description: str) -> Names
 def estimate(settings: Settings) -> Estimate:
     """What a run would do; reads only files that are on this machine.
 
-    Raises:
-        InputError: the tasks or the ledger that are here cannot be used.
+    Raises InputError: the tasks or the ledger that are here cannot be used.
     """
     caps = settings.caps
     missing = [

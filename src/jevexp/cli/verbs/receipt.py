@@ -15,8 +15,7 @@ from jevexp.verification.receipt import make_receipt, write
 def main(argv: Sequence[str]) -> int:
     """Print the receipt of a verified run, and 0; else say why not: 1 failed, 3 incomplete.
 
-    Raises:
-        InputError: it is no run directory.
+    Raises InputError: it is no run directory.
     """
     parser = make_parser(
         "receipt",

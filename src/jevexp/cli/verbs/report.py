@@ -29,8 +29,7 @@ from jevexp.store.finding import run_directories
 def main(argv: Sequence[str]) -> int:
     """Write the page; 0 when it is there.
 
-    Raises:
-        InputError: it is no run, or more than one, or the page is in the way of another file.
+    Raises InputError: it is no run, or more than one, or the page is in the way of another file.
     """
     parser = make_parser(
         "report",

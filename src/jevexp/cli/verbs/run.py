@@ -70,8 +70,7 @@ _SHOWN_BY_HYDRA = ("help", "hydra_help", "cfg", "info", "shell_completion")
 def main(arguments: Sequence[str]) -> int:
     """Run what the command line asks for and print what came of it.
 
-    Raises:
-        InputError: it cannot be run or resumed; nothing was written or sent.
+    Raises InputError: it cannot be run or resumed; nothing was written or sent.
     """
     # Hydra wants its flags before the overrides; a person need not.
     parsed = get_args_parser().parse_intermixed_args(list(arguments))
@@ -178,8 +177,7 @@ def job(config: DictConfig) -> None:
 
     The launching process reads in the run's directory how it ended.
 
-    Raises:
-        Interrupted: a signal arrived; the one way to keep a sweep from going on.
+    Raises Interrupted: a signal arrived; the one way to keep a sweep from going on.
     """
     settings = to_settings(config)
     state = HydraConfig.get()

@@ -22,8 +22,7 @@ _MOST_SHOWN = 5
 def main(argv: Sequence[str]) -> int:
     """Print the summary; 0 when it is the stored one, 1 when it is not.
 
-    Raises:
-        InputError: it is no run, its tasks cannot be had, or the harness is not here.
+    Raises InputError: it is no run, its tasks cannot be had, or the harness is not here.
     """
     parser = make_parser(
         "summarize",

@@ -21,8 +21,7 @@ from jevexp.untrusted.files import permissions_of
 def main(argv: Sequence[str]) -> int:
     """Run the verb until Ctrl-C; 1 when MLflow could not be started.
 
-    Raises:
-        InputError: there is no folder of runs, the port is taken, or the address is unusable.
+    Raises InputError: there is no folder of runs, the port is taken, or the address is unusable.
     """
     parser = make_parser("ui", "Open MLflow on the finished runs; Ctrl-C ends it.")
     add_store(parser)

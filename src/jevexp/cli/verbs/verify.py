@@ -24,8 +24,7 @@ _MOST_NAMES = 4
 def main(argv: Sequence[str]) -> int:
     """Print a table of checks a run; 0 verified, 1 one failed, 3 none failed, one is incomplete.
 
-    Raises:
-        InputError: a path is no run and no sweep, or the receipt is none.
+    Raises InputError: a path is no run and no sweep, or the receipt is none.
     """
     parser = make_parser(
         "verify",

@@ -137,8 +137,7 @@ make = MlflowTracker
 def _only_logger_of(directory: RunDirectory) -> Iterator[None]:
     """Keep two processes from making the same run twice; leaves no file behind.
 
-    Raises:
-        TrackingError: another process is logging this directory.
+    Raises TrackingError: another process is logging this directory.
     """
     try:
         manifest = open_file(directory.path / MANIFEST, follow_links=False)

@@ -234,8 +234,7 @@ class _Process:
     def receive(self, deadline: float, seconds: float) -> Any:
         """Wait for a message until `deadline` on the monotonic clock, `seconds` from the call.
 
-        Raises:
-            _Ended: none came in time; the process is gone.
+        Raises _Ended: none came in time; the process is gone.
         """
         while (end := self._received.find(b"\n")) < 0:
             if self._signals:

@@ -164,8 +164,7 @@ def _milliseconds(time: str) -> int:
 def evidence_sha256(directory: RunDirectory) -> str:
     """Hash of the checksums, which cover every file; before they exist, of the manifest.
 
-    Raises:
-        OSError: there is neither, or it cannot be read.
+    Raises OSError: there is neither, or it cannot be read.
     """
     sealed = directory.path / CHECKSUMS
     path = sealed if sealed.is_file() else directory.path / MANIFEST

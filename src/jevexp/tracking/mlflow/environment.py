@@ -116,9 +116,8 @@ def login(settings: MlflowTracking) -> dict[str, str]:
     Where none is configured, those that the environment holds for MLflow are used. Where one is,
     they are not: a user there would win over the token.
 
-    Raises:
-        InputError: a variable is not set, or holds what no HTTP header can; or the login would go
-            to another machine unprotected. It is not shown.
+    Raises InputError: a variable is not set, or holds what no HTTP header can; or the login would
+    go to another machine unprotected. It is not shown.
     """
     if not (settings.uri or "").startswith(("http://", "https://")):
         return {}
@@ -157,8 +156,7 @@ _NO_JOBS = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
 class UserInterface:
     """A child that is starting, or answers at `address`.
 
-    Raises:
-        TrackingError: from both methods: the child ended, or does not answer in time.
+    Raises TrackingError: from both methods: the child ended, or does not answer in time.
     """
 
     address: str

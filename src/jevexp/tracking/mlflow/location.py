@@ -78,8 +78,7 @@ class StoreLocation:
 
         It may have come with somebody else's runs, and would choose where files are sent.
 
-        Raises:
-            TrackingError: nothing says that this user made it.
+        Raises TrackingError: nothing says that this user made it.
         """
         database = None if self.named else self.database
         if database is not None and os.path.lexists(database) and not is_own(database):
@@ -110,8 +109,7 @@ class StoreLocation:
     def check(self, timeout_s: float) -> str:
         """Where runs would be logged; MLflow itself would create or migrate a database.
 
-        Raises:
-            TrackingError: a run could not be logged there.
+        Raises TrackingError: a run could not be logged there.
         """
         database = self.database
         if self.served:
@@ -143,8 +141,7 @@ def local_path(uri: str) -> Path:
 def ask_health(uri: str, timeout_s: float) -> None:
     """Ask a server whether it is there; behind a login even this page may be refused.
 
-    Raises:
-        TrackingError: it does not answer within the time, or answers with a server's error.
+    Raises TrackingError: it does not answer within the time, or answers with a server's error.
     """
     import httpx
 
@@ -169,9 +166,8 @@ def ask_health(uri: str, timeout_s: float) -> None:
 def make_own(database: Path) -> None:
     """Make an empty database that is known to be this user's from the moment it is there.
 
-    Raises:
-        TrackingError: it cannot be made, or not be remembered; or what SQLite would take for an
-            unfinished change of it is there, and could put anything into it.
+    Raises TrackingError: it cannot be made, or not be remembered; or what SQLite would take for an
+    unfinished change of it is there, and could put anything into it.
     """
     for suffix in ("-journal", "-wal", "-shm"):
         rest = database.with_name(f"{database.name}{suffix}")

@@ -85,9 +85,8 @@ FILES = (*NEEDED, SUMMARY, CHECKSUMS)
 def fetch(client: Any, run_id: str, into: Path) -> RunDirectory:
     """The directory that a run was logged from, if it is here and unchanged; else a copy.
 
-    Raises:
-        TrackingError: the run is no jevexp run that was logged to its end, or its files are not
-            those that were logged.
+    Raises TrackingError: the run is no jevexp run that was logged to its end, or its files are not
+    those that were logged.
     """
     tags = client.get_run(run_id).data.tags
     if RUN not in tags or EVIDENCE not in tags:

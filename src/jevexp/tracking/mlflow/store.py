@@ -41,8 +41,7 @@ class MlflowStore:
     It is opened by the first call that needs it. One that could not be opened is not asked again,
     so that many runs do not wait for it one after the other.
 
-    Raises:
-        TrackingError: from every method: the store cannot be asked, or refuses. One line.
+    Raises TrackingError: from every method: the store cannot be asked, or refuses. One line.
     """
 
     def __init__(
@@ -146,9 +145,8 @@ def _open_store(
 ) -> tuple[Any, str]:
     """An MLflow client, and the id of the experiment; `create` makes what is missing.
 
-    Raises:
-        TrackingError: a server does not answer in time, a lock is held for too long, something is
-            missing that is not to be made, or the database may be somebody else's.
+    Raises TrackingError: a server does not answer in time, a lock is held for too long, something
+    is missing that is not to be made, or the database may be somebody else's.
     """
     database = location.database
     if location.served:
@@ -212,8 +210,7 @@ def _client(location: StoreLocation) -> Any:
 def _check_files(location: StoreLocation, uri: str, owner: str) -> None:
     """Refuse an experiment or a run whose files would go elsewhere.
 
-    Raises:
-        TrackingError: naming where, and the way out.
+    Raises TrackingError: naming where, and the way out.
     """
     if location.holds(uri):
         if location.artifacts is not None:
