@@ -187,10 +187,8 @@ def _differing(
 
 
 def _overlap(run: FinishedRun, other: FinishedRun) -> bool:
-    """Whether two runs asked one host at the same time, as far as their manifests tell.
-
-    Nothing in a manifest names a machine; two with one platform string are taken for one.
-    """
+    """Whether two runs asked one host at the same time, as far as their manifests tell."""
+    # Nothing in a manifest names a machine; two with one platform string are taken for one.
     host = _host(run)
     platforms = {side.manifest.software.platform for side in (run, other)}
     if host != _host(other) or (host == "here" and len(platforms) > 1):

@@ -208,11 +208,10 @@ def axis_of(runs: Sequence[FinishedRun]) -> Axis:
 
 
 def _without_truth(run: FinishedRun) -> set[str]:
-    """The tasks of a run that have no truth, as far as its records and its summary tell.
-
-    A valid answer to such a task has no judgement. A failed attempt is recorded as wrong also
-    there; the summary, which knew the tasks, shows it where it counts none of a family's failures.
-    """
+    """The tasks of a run that have no truth, as far as its records and its summary tell."""
+    # A valid answer to such a task has no judgement. A failed attempt is recorded as wrong also
+    # there; the summary, which knew the tasks, shows it where it counts none of a family's
+    # failures.
     unscored = set()
     judged = defaultdict[str, list[Answer]](list)
     for answer in run.records.values():

@@ -311,10 +311,7 @@ def quoted(value: str) -> str:
 
 @contextmanager
 def _hydra() -> Iterator[None]:
-    """Hydra with jevexp's configuration.
-
-    Raises InputError: what Hydra and OmegaConf raise, in one line that says what to do.
-    """
+    """Hydra with jevexp's configuration; raises InputError."""
     register_resolvers()
     try:
         with initialize_config_dir(str(conf_dir()), job_name="jevexp", version_base="1.3"):

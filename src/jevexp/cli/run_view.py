@@ -78,10 +78,8 @@ def _numbers(group: GroupSummary) -> list[str]:
 
 
 def _sweep_table(runs: Sequence[tuple[Manifest, Summary | None]], killed: Collection[str]) -> Table:
-    """The runs of a sweep, in the order they were started, with what differs between them.
-
-    `killed` are the names of those that say they are running, and are not.
-    """
+    """The runs of a sweep, in the order they were started, with what differs between them."""
+    # `killed` are the names of those that say they are running, and are not.
     settings = differing_overrides([manifest for manifest, _ in runs])
     varying = list(dict.fromkeys(field for overrides in settings for field in overrides))
     table = make_table("run", *varying, ">valid", *_HEADINGS, ">identity", ">status")

@@ -148,10 +148,7 @@ class _BadLine(ValueError):
 
 
 def _parse(raw: bytes, *, strict: bool) -> tuple[str, bytes]:
-    """Id and canonical line of the task on one line of a task file.
-
-    Raises _BadLine: not UTF-8, not JSON, or not a task.
-    """
+    """Id and canonical line of the task on one line of a task file; raises _BadLine."""
     if raw.startswith(_BYTE_ORDER_MARK):
         raise _BadLine("begins with a byte order mark; save the file as UTF-8 without one")
     try:

@@ -28,10 +28,7 @@ ECE_BINS = 10
 
 
 def summarize(
-    tasks: Iterable[Task],
-    records: Iterable[Record],
-    *,
-    ledger_charged_usd: float | None = None,
+    tasks: Iterable[Task], records: Iterable[Record], *, ledger_charged_usd: float | None = None
 ) -> Summary:
     """Summarize the records of one run over the tasks that were planned.
 
@@ -213,11 +210,9 @@ class Group:
         )
 
     def _calibration(self) -> Calibration | None:
-        """Expected calibration error of the top label, over equal-width bins.
-
-        Guo et al. (2017), "On Calibration of Modern Neural Networks", equation 3. The last bin
-        includes 1. None for an empty sample.
-        """
+        """Expected calibration error of the top label, over equal-width bins."""
+        # Guo et al. (2017), "On Calibration of Modern Neural Networks", equation 3. The last bin
+        # includes 1. None for an empty sample.
         if not (n := len(self._briers)):
             return None
         ece = 0.0

@@ -96,10 +96,8 @@ def _installed() -> Location:
 
 
 def _commit(distribution: importlib.metadata.Distribution) -> str:
-    """The commit that a package was installed from, by its PEP 610 record.
-
-    Never by its version: those of the pin disagree, and another project uses the name.
-    """
+    """The commit that a package was installed from, by its PEP 610 record."""
+    # Never by its version: those of the pin disagree, and another project uses the name.
     found = f"found {NAME} {distribution.version} from"
     text = distribution.read_text("direct_url.json")
     if text is None:

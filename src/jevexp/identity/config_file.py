@@ -65,11 +65,10 @@ def _file(observed: Observed, prefix: str, *, read_here: bool) -> dict[str, Any]
 
 
 def _quoted(value: Any) -> Any:
-    """The value with its texts in quotes, so that YAML and OmegaConf read them back as they are.
-
-    OmegaConf would look up what stands in ${...}; a backslash, itself doubled, prevents that. Its
-    own `to_yaml` leaves out quotes, and then a next line character (U+0085) comes back as another.
-    """
+    """The value with its texts in quotes, so that YAML and OmegaConf read them back as they are."""
+    # OmegaConf would look up what stands in ${...}; a backslash, itself doubled, prevents that. Its
+    # own `to_yaml` leaves out quotes, and then a next line character (U+0085) comes back as
+    # another.
     if isinstance(value, dict):
         return {key: _quoted(part) for key, part in value.items()}
     if isinstance(value, str):
@@ -86,6 +85,5 @@ class _Dumper(yaml.SafeDumper):  # type: ignore[misc]  # has no types
 
 
 _Dumper.add_representer(
-    _Quoted,
-    lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"'),
+    _Quoted, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"')
 )

@@ -94,11 +94,7 @@ class Ledger(ABC):
     """
 
     def __init__(
-        self,
-        cap_usd: float,
-        *,
-        now: Callable[[], float] = time.time,
-        own_rows: Path | None = None,
+        self, cap_usd: float, *, now: Callable[[], float] = time.time, own_rows: Path | None = None
     ) -> None:
         self._own_cap = amount(cap_usd)
         # The ledger's first cap as far as it is known; None before the first reservation.

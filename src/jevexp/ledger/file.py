@@ -181,11 +181,9 @@ class FileLedger(Ledger):
             self._mend(torn)
 
     def _mend(self, torn: bytes) -> None:
-        """Deal with a last line without its end, which a dying process left behind.
-
-        Whoever wrote it never heard that it was written, so no request followed from it: a part of
-        a row is dropped. A row that only lacks its newline is kept and counts.
-        """
+        """Deal with a last line without its end, which a dying process left behind."""
+        # Whoever wrote it never heard that it was written, so no request followed from it: a part
+        # of a row is dropped. A row that only lacks its newline is kept and counts.
         if torn[: len(_ROW_START)] != _ROW_START[: len(torn)]:
             raise LedgerError(f"{self.path}:{self._lines + 1}: not a ledger row")
         if self._read_only:

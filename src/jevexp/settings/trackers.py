@@ -21,7 +21,7 @@ class TrackerEntry(NamedTuple):
 
 
 TRACKERS = {
-    "mlflow": TrackerEntry("jevexp.settings.tracking:MlflowTracking", "jevexp.tracking.mlflow"),
+    "mlflow": TrackerEntry("jevexp.settings.tracking:MlflowTracking", "jevexp.tracking.mlflow")
 }
 
 if TYPE_CHECKING:

@@ -201,10 +201,7 @@ class BoundedTransport(httpx.BaseTransport):
 
 
 def bounded_client(
-    bounds: Bounds,
-    url: str,
-    timeout: httpx.Timeout,
-    headers: Mapping[str, str] | None = None,
+    bounds: Bounds, url: str, timeout: httpx.Timeout, headers: Mapping[str, str] | None = None
 ) -> httpx.Client:
     """A client for one server.
 

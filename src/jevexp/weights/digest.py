@@ -117,11 +117,9 @@ def file_sha256(path: Path, *, show: Console | None = None) -> Digest:
 
 
 def _remembered(path: Path, show: Console | None) -> Digest:
-    """The digest of one file, which is read again only where it may have changed.
-
-    Losing what is remembered costs time and nothing else: a cache folder that cannot be written is
-    a warning in the log, and what is there but makes no sense is ignored.
-    """
+    """The digest of one file, which is read again only where it may have changed."""
+    # Losing what is remembered costs time and nothing else: a cache folder that cannot be written
+    # is a warning in the log, and what is there but makes no sense is ignored.
     absolute = str(path.absolute())
     name = hashlib.sha256(os.fsencode(absolute)).hexdigest()
     file = cache_folder() / _FOLDER / f"{name}.json"
@@ -152,10 +150,8 @@ def _remembered(path: Path, show: Console | None) -> Digest:
 
 
 def _stamp(path: Path, descriptor: int | None = None) -> dict[str, int]:
-    """What tells that a file may have changed: times in nanoseconds, size in bytes.
-
-    `ctime_ns` moves also when somebody sets `mtime_ns` back.
-    """
+    """What tells that a file may have changed: times in nanoseconds, size in bytes."""
+    # `ctime_ns` moves also when somebody sets `mtime_ns` back.
     if descriptor is None:
         with opened(path) as file:
             return _stamp(path, file.fileno())

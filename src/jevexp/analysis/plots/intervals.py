@@ -242,10 +242,8 @@ def _draw(
     band: float | None = None,
     origin: float | None = None,
 ) -> None:
-    """Draw at least one line on a horizontal axis; without `limits` it is logarithmic.
-
-    `band` is half the width of the shaded area around zero; at `origin` there is no difference.
-    """
+    """Draw at least one line on a horizontal axis; without `limits` it is logarithmic."""
+    # `band` is half the width of the shaded area around zero; at `origin` there is no difference.
     from matplotlib.ticker import MaxNLocator
 
     roomy = len(lines) <= _ROOMY

@@ -273,10 +273,7 @@ def shown_lines(text: str) -> Any:
 
 
 def _shown(value: Any) -> Any:
-    """What an expression writes: markup as it is, everything else visible.
-
-    Raises TypeError: nothing, or a number that no filter gave its place and format.
-    """
+    """What an expression writes: markup as it is, everything else visible; raises TypeError."""
     if isinstance(value, Markup):
         return value
     if isinstance(value, JsonPointer):

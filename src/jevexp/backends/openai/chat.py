@@ -7,13 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from jevexp.backends.connection import Connected, connect
-from jevexp.backends.openai.connection import (
-    code_of,
-    find_model,
-    first_choice,
-    usage,
-    with_options,
-)
+from jevexp.backends.openai.connection import code_of, find_model, first_choice, usage, with_options
 from jevexp.backends.prompt import user_content
 from jevexp.backends.rereading import AnswerReader, RecordedTransport, RequestForm
 from jevexp.backends.transport import Failure, HttpPoster, Reply, is_number, name_or_none

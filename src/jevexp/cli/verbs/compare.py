@@ -15,13 +15,7 @@ from jevexp.analysis.metrics import ACCURACY, METRICS
 from jevexp.analysis.report.page import write_report
 from jevexp.analysis.tables import tables, write_tables
 from jevexp.analysis.verdicts import POWER, Verdict
-from jevexp.cli.arguments import (
-    add_page,
-    add_runs,
-    options_of,
-    read_chosen,
-    report_paths,
-)
+from jevexp.cli.arguments import add_page, add_runs, options_of, read_chosen, report_paths
 from jevexp.cli.console import make_console, make_parser, make_table, print_json
 from jevexp.cli.run_view import number, ranked
 from jevexp.errors import InputError

@@ -38,8 +38,7 @@ def main(argv: Sequence[str]) -> int:
     Raises InputError: a path is no run and no sweep, or the address is unusable.
     """
     parser = make_parser(
-        "export",
-        "Log finished run directories to MLflow. A run that is there is left alone.",
+        "export", "Log finished run directories to MLflow. A run that is there is left alone."
     )
     parser.add_argument(
         "runs", nargs="+", type=Path, metavar="RUN", help="a run directory, or a folder of them"
@@ -140,10 +139,8 @@ def _log(console: Console, tracker: Tracker, export: Export) -> TrackedRun | Non
 
 
 def _outputs(run: Path) -> Path:
-    """The nearest folder above a run that has a database or the usual name, else the usual one.
-
-    What the run itself says about it is no reason: somebody else may have written that.
-    """
+    """The nearest folder above a run that has a database or the usual name, else the usual one."""
+    # What the run itself says about it is no reason: somebody else may have written that.
     for parent in run.absolute().parents:
         if os.path.lexists(parent / DATABASE) or parent.name == OUTPUTS:
             return parent

@@ -98,11 +98,9 @@ class _Password(FrozenSettings):
 
 
 def _location(ledger: str, password_env: str | None) -> LedgerLocation:
-    """Where the ledger is that a person named.
-
-    A run's own rows are what its directory proves. The ledger that it shared is named by whoever
-    made the directory, so a person has to ask for it.
-    """
+    """Where the ledger is that a person named."""
+    # A run's own rows are what its directory proves. The ledger that it shared is named by whoever
+    # made the directory, so a person has to ask for it.
     if "://" in ledger:
         try:
             check_ledger_url(ledger)

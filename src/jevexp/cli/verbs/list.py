@@ -4,13 +4,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from jevexp.cli.console import (
-    add_outputs,
-    check_outputs,
-    make_console,
-    make_parser,
-    make_table,
-)
+from jevexp.cli.console import add_outputs, check_outputs, make_console, make_parser, make_table
 from jevexp.cli.run_view import number, status_text
 from jevexp.errors import InputError
 from jevexp.store import RunStatus

@@ -140,10 +140,8 @@ def _finish_sweep(
     interrupted: Interrupted | None,
     elsewhere: Sequence[Path] = (),
 ) -> int:
-    """Print what came of `planned` runs, and log their comparison; the exit status.
-
-    `settings` say where it is logged. `elsewhere` are runs in an earlier sweep's directory.
-    """
+    """Print what came of `planned` runs, and log their comparison; the exit status."""
+    # `settings` say where it is logged. `elsewhere` are runs in an earlier sweep's directory.
     status = report_sweep(console, directory, planned, elsewhere)
     Tracking(settings, console).finish_sweep(directory, interrupted=interrupted is not None)
     return interrupted.exit_status if interrupted else status
@@ -319,10 +317,9 @@ def _member(
     started: list[tuple[Path, str | None]],
     charged_usd: float,
 ) -> _Member:
-    """One run of a resumed sweep.
-
-    `started` are the earlier sweep's runs with its configuration; the one that is used is removed.
-    """
+    """One run of a resumed sweep."""
+    # `started` are the earlier sweep's runs with its configuration; the one that is used is
+    # removed.
     if planned.ended_in is not None:
         return _Member(settings, ended_in=Path(planned.ended_in))
     # A sweep may end before a run takes over the answers of an older one, which still holds them.

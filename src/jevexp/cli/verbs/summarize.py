@@ -41,10 +41,7 @@ def main(argv: Sequence[str]) -> int:
     directory = RunDirectory(arguments.run)
     manifest = directory.read_manifest()
     # Only a person names a folder to run code from; the manifest may be anybody's.
-    fields = {
-        "name": arguments.harness or manifest.harness.name,
-        "path": arguments.harness_path,
-    }
+    fields = {"name": arguments.harness or manifest.harness.name, "path": arguments.harness_path}
     harness = make_harness(Harness.of(fields, at="harness"))
     tasks = planned_tasks(manifest)
     records = read_records(directory)

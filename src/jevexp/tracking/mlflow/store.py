@@ -91,10 +91,8 @@ class MlflowStore:
 
     @contextmanager
     def _session(self, *, create: bool = True, files: bool = False) -> Iterator[tuple[Any, str]]:
-        """MLflow's client and the experiment's id; whatever goes wrong comes out as one line.
-
-        With `files`, nothing is made of a run whose files would be refused.
-        """
+        """MLflow's client and the experiment's id; whatever goes wrong comes out as one line."""
+        # With `files`, nothing is made of a run whose files would be refused.
         uri, lock, timeout_s = self._location.uri, self._location.lock, self._settings.timeout_s
         try:
             with (
@@ -208,10 +206,7 @@ def _client(location: StoreLocation) -> Any:
 
 
 def _check_files(location: StoreLocation, uri: str, owner: str) -> None:
-    """Refuse an experiment or a run whose files would go elsewhere.
-
-    Raises TrackingError: naming where, and the way out.
-    """
+    """Refuse an experiment or a run whose files would go elsewhere; raises TrackingError."""
     if location.holds(uri):
         if location.artifacts is not None:
             # MLflow writes through links, and whoever made a folder of runs may have put some in.

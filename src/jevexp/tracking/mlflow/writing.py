@@ -68,11 +68,9 @@ def write(client: Any, experiment_id: str, content: Content) -> TrackedRun:
 
 
 def _find(client: Any, experiment_id: str, content: Content) -> Any:
-    """The run that was made from this directory, or None.
-
-    A filter on the names would have to quote whatever people call a directory; the start time in
-    milliseconds leaves hardly anything to compare here.
-    """
+    """The run that was made from this directory, or None."""
+    # A filter on the names would have to quote whatever people call a directory; the start time in
+    # milliseconds leaves hardly anything to compare here.
     filter_ = f"attributes.start_time = {content.start_ms}"
     for run in client.search_runs([experiment_id], filter_, max_results=1000):
         if (run.data.tags.get(RUN), run.data.tags.get(SWEEP)) == (content.directory, content.sweep):
