@@ -151,8 +151,7 @@ class TrackedRuns:
         arguments: of a command line with the options of `add_store`.
         copies: a folder for what has to be downloaded.
 
-    Raises:
-        InputError: the address or the login is unusable.
+    Raises InputError: the address or the login is unusable.
     """
 
     def __init__(self, arguments: argparse.Namespace, copies: Path) -> None:

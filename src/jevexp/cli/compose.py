@@ -104,13 +104,9 @@ def concurrency_suffix(concurrency: Any) -> str:
 
 
 def compose_command(arguments: Namespace) -> Composition:
-    """Compose and validate every run of a command line; nothing is written.
+    """Compose and validate every run of a command line, as Hydra parsed it; nothing is written.
 
-    Args:
-        arguments: what Hydra's own argument parser made of the command line.
-
-    Raises:
-        InputError: in one line, the first thing that is wrong.
+    Raises InputError: in one line, the first thing that is wrong.
     """
     check_flags(arguments)
     overrides = [search_path(arguments.config_dir), *arguments.overrides]
@@ -251,13 +247,7 @@ def _checked_fields(overrides: Sequence[str]) -> set[str]:
 
 
 def _compose(overrides: Sequence[str], fields: Collection[str], number: int = 0) -> DictConfig:
-    """Compose with Hydra's node, and check that node.
-
-    Args:
-        overrides: the search path first.
-        fields: those of Hydra's node that the command line names.
-        number: of the run in a sweep, which Hydra tells when it starts it.
-    """
+    """Compose with Hydra's node, and check that node; the search path is the first override."""
     # A sweeper's parameters may have added some.
     _checked_fields(overrides[1:])
     composed = compose("config", list(overrides), return_hydra_config=True)

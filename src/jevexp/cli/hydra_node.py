@@ -101,8 +101,7 @@ def check_hydra_node(
         overrides: as they were handed to Hydra.
         typed_fields: those of Hydra's node that the command line itself names, without `hydra.`.
 
-    Raises:
-        InputError: naming the field.
+    Raises InputError: naming the field.
     """
     node: Any = composed.hydra
     unresolved: Any = OmegaConf.to_container(node, resolve=False)
@@ -166,13 +165,7 @@ def _check_settable(field: str, typed: str) -> None:
 
 
 def _check_directory(field: str, value: Any, *, anywhere: bool) -> None:
-    """Refuse a directory that leads somewhere else than it reads.
-
-    Args:
-        field: the field's full name.
-        value: resolved.
-        anywhere: whether it may be absolute, as on one's own command line.
-    """
+    """Refuse a resolved directory that leads elsewhere, or is absolute where it must not be."""
     # An empty name is the folder itself, which exists; check_paths says so.
     if not isinstance(value, str) or not value.isprintable():
         raise InputError(f"{field}: {value!r} is not a directory's name")

@@ -103,8 +103,7 @@ def perform_single(planned: Plan, launch: Launch, new_folders: Sequence[Path]) -
         launch: where the run goes.
         new_folders: the directory and those of its parents that were made for it, innermost first.
 
-    Raises:
-        InputError: the run was refused; what was made for it is gone again.
+    Raises InputError: the run was refused; what was made for it is gone again.
     """
     tracking = Tracking(planned.settings, console)
     # The manifest and the tracker name places that hold wherever somebody reads them.

@@ -57,9 +57,8 @@ def resumed_settings(
         overrides: what the command line repeats and changes. It repeats the different values of a
             sweep's runs as `FIELD=A,B`, and each run keeps its own.
 
-    Raises:
-        InputError: an override would change what is measured, or a configuration names what only
-            a person may name, and nobody repeated that.
+    Raises InputError: an override would change what is measured, or a configuration names what only
+    a person may name, and nobody repeated that.
     """
     hydra, changes = [], []
     for override in parse_overrides(overrides):

@@ -262,10 +262,7 @@ def report_sweep(console: Console, path: Path, planned: int, elsewhere: Sequence
 
 
 def _counted(manifest: Manifest, directory: RunDirectory) -> Manifest:
-    """The manifest of a killed run, with what its results hold; it could not count them any more.
-
-    Raises InputError: they are not readable.
-    """
+    """A killed run's manifest, with what its results hold; raises InputError."""
     try:
         records = list(directory.records())
     except (OSError, ValueError) as error:

@@ -38,10 +38,9 @@ def loads(text: str | bytes, *, lenient: bool = False) -> JSON:
         lenient: let a key that occurs twice and half of a surrogate pair pass, for a reader that
             names their place itself.
 
-    Raises:
-        ValueError: not JSON, not UTF-8, nested more than 256 levels deep, more than two million
-            values, a key twice in one object, half of a surrogate pair, or holding NaN, an infinity
-            or a number too large for a float.
+    Raises ValueError: not JSON, not UTF-8, nested more than 256 levels deep, more than two million
+    values, a key twice in one object, half of a surrogate pair, or holding NaN, an infinity or a
+    number too large for a float.
     """
     # The parser itself would also take UTF-16, and halves of surrogate pairs.
     decoded = text.decode() if isinstance(text, bytes) else text

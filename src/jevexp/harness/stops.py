@@ -31,9 +31,7 @@ class ExpectedModel:
     Not a rule of the benchmark: an answer by another model is recorded as it came, and ends the
     run. Where nobody says beforehand who will answer, the first answer decides: an alias that a
     service moves in the middle of a run would mix two models in one number.
-
-    Args:
-        name: the model as the provider named it before the first request; None where it did not.
+    `name` is the model as the provider named it before the first request, None where it did not.
     """
 
     name: str | None

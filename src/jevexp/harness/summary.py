@@ -39,8 +39,7 @@ def summarize(
         records: at most one record a task, in any order.
         ledger_charged_usd: what the run's ledger says; passed through.
 
-    Raises:
-        ValueError: a task has two records, or a record belongs to no planned task.
+    Raises ValueError: a task has two records, or a record belongs to no planned task.
     """
     everything = Group()
     families, splits = defaultdict[str, Group](Group), defaultdict[str, Group](Group)

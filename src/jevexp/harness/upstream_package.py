@@ -192,8 +192,7 @@ class GitObjects:
         checkout: the top of a checkout, or of a further work tree of one.
         private: a folder of ours, in which a repository is made that holds nothing.
 
-    Raises:
-        InputError: `checkout` is no such folder.
+    Raises InputError: `checkout` is no such folder.
     """
 
     def __init__(self, checkout: Path, private: Path) -> None:

@@ -60,8 +60,7 @@ def observe(
         files: further files that the server was given, such as the projector, by name.
         show: draws a progress bar while a file is hashed, when it is a terminal.
 
-    Raises:
-        WeightsError: `weights` or one of `files` cannot be read, or is not what it should be.
+    Raises WeightsError: `weights` or one of `files` cannot be read, or is not what it should be.
     """
     seen = _Collection(show)
     path = weights if weights is not None else _served_file(description, seen)

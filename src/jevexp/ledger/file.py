@@ -47,8 +47,7 @@ class FileLedger(Ledger):
         lock_timeout_s: how long another process may hold the lock.
         read_only: only look; the file has to exist, and nothing in it is mended.
 
-    Raises:
-        LedgerError, FileExistsError: as for `Ledger`; or the file is no ledger.
+    Raises LedgerError, FileExistsError: as for `Ledger`; or the file is no ledger.
     """
 
     def __init__(

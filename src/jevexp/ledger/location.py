@@ -172,8 +172,7 @@ def check_locks(path: Path, *, allow_network: bool) -> None:
         path: the ledger's file, which need not exist.
         allow_network: the person says that locks work between all machines that share it.
 
-    Raises:
-        LedgerError: with the file system's kind.
+    Raises LedgerError: with the file system's kind.
     """
     kind = file_system(path)
     if kind is None or not _NETWORK.fullmatch(kind):

@@ -133,11 +133,9 @@ class RunShare:
     can refuse. A row is handed on here before the request that it belongs to is sent, so that
     whatever is killed, this file never has a row that the shared ledger was not asked to keep.
 
-    Args:
-        path: the file, which must not exist; None where the ledger itself is that place.
+    `path` is the file, which must not exist; None where the ledger itself is that place.
 
-    Raises:
-        FileExistsError: it exists; nothing was touched.
+    Raises FileExistsError: it exists; nothing was touched.
     """
 
     def __init__(self, path: Path | None) -> None:

@@ -143,9 +143,8 @@ def read_earlier(path: Path, *, ended: bool = False) -> Earlier:
         path: its directory.
         ended: whether a complete run is read as well.
 
-    Raises:
-        InputError: it is no run, it is complete, it was refused, it is still being written, or the
-            runs before it are not there, or too many.
+    Raises InputError: it is no run, it is complete, it was refused, it is still being written, or
+    the runs before it are not there, or too many.
     """
     if not path.is_dir():
         raise InputError(f"resume: {path}: no such folder; give a run's directory, or a sweep's")
@@ -260,12 +259,8 @@ def _check_same_tasks(manifest: Manifest, plan: Plan) -> None:
 
 
 def _check_answer(answer: AdoptedAnswer, tasks: Mapping[str, Task]) -> None:
-    """Hold one record against its task, its raw evidence and its score.
-
-    Also those that are in no results yet, which verification does not look at.
-
-    Raises InputError: naming the task, and what does not fit.
-    """
+    """Hold one record against task, raw evidence and score; raises InputError."""
+    # Also those that are in no results yet, which verification does not look at.
     record = answer.record
     place = f"resume: task {record.task_id!r}"
     task = tasks.get(record.task_id)

@@ -130,12 +130,7 @@ def _complete(plan: Plan, journal: Journal, ending: Ending) -> Outcome:
 def _ask(
     plan: Plan, launch: Launch, journal: Journal, observer: Observer, interrupts: Interrupts
 ) -> RunOutcome:
-    """Put the tasks to the provider, until the last one or a stop rule.
-
-    Raises:
-        InputError: the provider or the ledger cannot be used as configured.
-        Interrupted: a signal arrived.
-    """
+    """Put the tasks to the provider; raises InputError, and Interrupted after a signal."""
 
     def note(record: Record) -> None:
         journal.record(record)
@@ -216,10 +211,7 @@ def identify(settings: Settings, description: Mapping[str, Any]) -> Identificati
 def _expected_model(
     plan: Plan, description: dict[str, Any], journal: Journal
 ) -> ExpectedModel | None:
-    """Note who answers; the model that every answer must come from, None where any may.
-
-    Raises InputError: it is not who was declared, and that is not to be tolerated.
-    """
+    """Note who answers; the model of every answer, None for any. Raises InputError."""
     identification = identify(plan.settings, description)
     journal.opened(description, identification.report, identification.fingerprint)
     adoption = plan.adoption

@@ -30,8 +30,7 @@ def run_directories(path: Path, *, begun: bool = False) -> list[RunDirectory]:
         path: a run's directory, or a sweep's.
         begun: whether one that was killed before its first manifest counts too.
 
-    Raises:
-        InputError: there is none.
+    Raises InputError: there is none.
     """
     names = (MANIFEST, RESULTS) if begun else (MANIFEST,)
     if _has(path, names):

@@ -39,9 +39,8 @@ def check_address(
         key_field: which field names the variable that holds the key, for messages; None: no key.
         way_out: how a person allows http, for messages; None: there is no way.
 
-    Raises:
-        ValueError: the message begins with `field`, as validators' messages do. The address is not
-            shown: what makes it wrong may be a password.
+    Raises ValueError: the message begins with `field`, as validators' messages do. The address is
+    not shown: what makes it wrong may be a password.
     """
     if not url.startswith(_HTTP) or not _is_plain_url(url):
         place = f"; a key goes into the environment variable that {key_field} names"

@@ -156,8 +156,7 @@ class BoundedTransport(httpx.BaseTransport):
             for other machines.
         package: httpx or httpx2; its requests are taken, its responses and errors given.
 
-    Raises:
-        ValueError: the environment names a proxy or certificates that cannot be used.
+    Raises ValueError: the environment names a proxy or certificates that cannot be used.
     """
 
     def __init__(self, bounds: Bounds, url: str, package: ModuleType = httpx) -> None:

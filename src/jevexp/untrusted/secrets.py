@@ -22,13 +22,10 @@ _FILLING = re.compile(r"[\s\x00-\x1f\x7f\u00ad\u200b-\u200f\u2060\ufeff]+")
 
 
 class Secrets:
-    """The secrets of one connection.
+    """The secrets of one connection; None and empty texts among the values are none.
 
     A secret is looked for in up to four pieces, so that one with a letter changed or left out, cut
     short, or spread over several fields is seen as well.
-
-    Args:
-        values: the secrets; None and empty ones are none.
     """
 
     def __init__(self, values: Iterable[str | None]) -> None:

@@ -46,8 +46,7 @@ def verify_run(root: Path, *, tasks: Path | None = None) -> Report:
         root: the run's directory.
         tasks: a copy of the dataset's task file, or a folder of them, where the run's are not here.
 
-    Raises:
-        InputError: it is no run directory.
+    Raises InputError: it is no run directory.
     """
     try:
         tree = read_tree(root)

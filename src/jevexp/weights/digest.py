@@ -101,8 +101,7 @@ def file_sha256(path: Path, *, show: Console | None = None) -> Digest:
         path: any part of a split model stands for all of it.
         show: draws a progress bar when it is a terminal.
 
-    Raises:
-        WeightsError: the file cannot be read, a part is missing, or it changes while it is read.
+    Raises WeightsError: the file cannot be read, a part is missing, or it changes while it is read.
     """
     digests = [_remembered(file, show) for file in parts_of(path)]
     if len(digests) == 1:
@@ -118,6 +117,7 @@ def file_sha256(path: Path, *, show: Console | None = None) -> Digest:
 
 def _remembered(path: Path, show: Console | None) -> Digest:
     """The digest of one file, which is read again only where it may have changed."""
+    # A cache folder that cannot be written is a warning in the log and costs time, no more.
     # Losing what is remembered costs time and nothing else: a cache folder that cannot be written
     # is a warning in the log, and what is there but makes no sense is ignored.
     absolute = str(path.absolute())

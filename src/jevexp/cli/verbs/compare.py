@@ -94,10 +94,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _table_folder(path: Path, *, force: bool) -> Path:
-    """The folder of the tables, checked before anything is compared; made if need be.
-
-    Raises InputError: it is a run's directory or a file, or a table is there already.
-    """
+    """The tables' folder, checked first and made if need be; raises InputError."""
     if (path / MANIFEST).is_file():
         raise InputError(
             f"--csv {path}: is a run; put --csv last, or write --csv=PATH for another folder"

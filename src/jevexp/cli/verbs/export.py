@@ -89,12 +89,8 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _plan(directory: RunDirectory, path: Path, arguments: argparse.Namespace) -> Export:
-    """Send a run where the command line says, else into the database of the folder it lies in.
-
-    Raises InputError: it was configured to go elsewhere, or the database may be somebody else's. A
-    run directory may be anybody's, and could name any address and any environment variable as its
-    login.
-    """
+    """Send a run where the command line says, else to its folder's database; raises InputError."""
+    # A run directory may be anybody's, and could name any address and any variable as its login.
     manifest = directory.read_manifest()
     fields = manifest.config.resolved["tracking"] | {"kind": "mlflow"}
     fields.pop("also", None)

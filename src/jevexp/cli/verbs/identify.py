@@ -59,7 +59,10 @@ def main(argv: Sequence[str]) -> int:
     console.print(table)
     for note in observed.notes:
         console.print(Text(f"note: {note}"))
-    text = model_config(observed, arguments.write or _default_name(observed))
+    # The option is named like the file, or like the model.
+    name = str(observed.value("weights.file") or observed.value("alias") or "model")
+    name = re.sub(r"[^A-Za-z0-9]+", "_", name.removesuffix(".gguf")).strip("_").lower()[:64]
+    text = model_config(observed, arguments.write or name or "model")
     if option is None:
         console.print(*map(Text, text.split("\n")), sep="\n")
         return 0
@@ -107,12 +110,6 @@ def _observe_server(arguments: Namespace) -> Observed:
             return observe(backend.describe(), show=make_console(stderr=True))
         finally:
             backend.close()
-
-
-def _default_name(observed: Observed) -> str:
-    raw = str(observed.value("weights.file") or observed.value("alias") or "model")
-    cleaned = re.sub(r"[^A-Za-z0-9]+", "_", raw.removesuffix(".gguf")).strip("_").lower()
-    return cleaned[:64] or "model"
 
 
 def _next(option: Path, arguments: Namespace, is_url: bool) -> str:

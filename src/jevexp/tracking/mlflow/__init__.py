@@ -135,10 +135,7 @@ make = MlflowTracker
 
 @contextmanager
 def _only_logger_of(directory: RunDirectory) -> Iterator[None]:
-    """Keep two processes from making the same run twice; leaves no file behind.
-
-    Raises TrackingError: another process is logging this directory.
-    """
+    """Let one process at a time log a run, and leave no file; raises TrackingError."""
     try:
         manifest = open_file(directory.path / MANIFEST, follow_links=False)
     except OSError as error:

@@ -141,11 +141,7 @@ def _is_for_want_of_memory(error: BaseException | None) -> bool:
 def _open_store(
     location: StoreLocation, settings: MlflowTracking, *, create: bool
 ) -> tuple[Any, str]:
-    """An MLflow client, and the id of the experiment; `create` makes what is missing.
-
-    Raises TrackingError: a server does not answer in time, a lock is held for too long, something
-    is missing that is not to be made, or the database may be somebody else's.
-    """
+    """A client and the experiment's id; `create` makes what is missing. Raises TrackingError."""
     database = location.database
     if location.served:
         ask_health(location.uri, settings.timeout_s)
