@@ -182,7 +182,8 @@ def addresses_with_keys() -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize(("model", "path"), sorted(set(addresses_with_keys())))
 def test_no_settings_with_an_address_and_a_key_go_unchecked(model: str, path: str) -> None:
-    if path == "tracking.uri":
+    if path in ("tracking.uri", "tracking.also.uri"):
+        # A login is optional there; the next test asks for one.
         return
     assert (model, path) in GUARDED, f"{path}: call check_address, then add it here"
     address = FOREIGN.get(path, HTTP)
@@ -190,6 +191,24 @@ def test_no_settings_with_an_address_and_a_key_go_unchecked(model: str, path: st
         compose(*GUARDED[model, path], f"{path}='{address}'")
     assert str(raised.value).startswith(f"{path}: ")
     assert "another machine" in str(raised.value)
+
+
+@pytest.mark.parametrize("login", ["token_env: KEY", "username_env: ME, password_env: KEY"])
+@pytest.mark.parametrize("field", ["tracking.uri", "tracking.also.second.uri"])
+def test_no_tracker_gets_a_login_by_plain_http_on_another_machine(field: str, login: str) -> None:
+    options = [f"++tracking.{option}" for option in login.replace(": ", "=").split(", ")]
+    others = dict.fromkeys(("token_env", "username_env", "password_env"), "null")
+    others |= dict(option.split(": ") for option in login.split(", "))
+    logins = ", ".join(f"{name}: {value}" for name, value in others.items())
+    fields = (
+        f"kind: mlflow, uri: '{HTTP}', experiment: e, raw_evidence: false, report: false, "
+        f"traces: false, timeout_s: 5.0, allow_http: false, {logins}"
+    )
+    second = [f"+tracking.also.second={{{fields}}}", "tracking=none"]
+    overrides = [f"tracking.uri='{HTTP}'", *options] if field == "tracking.uri" else second
+    with pytest.raises(InputError) as raised:
+        compose(*overrides)
+    assert str(raised.value).startswith(f"{field}: plain http reaches another machine")
 
 
 def test_the_walk_finds_what_it_should() -> None:
