@@ -1,4 +1,4 @@
-"""What CI asks the second Python to run is there: pytest with workers passes over a missing file."""
+"""What CI asks the second Python to run is there: with workers pytest passes over what is not."""
 
 import re
 from pathlib import Path
