@@ -320,6 +320,7 @@ USAGE = {"input_tokens": 1000, "output_tokens": 500}
         (Tariff(0.0, 8.0), USAGE, True, 0.004, "derived_usage_times_tariff"),
         (Tariff(2.0, 8.0), USAGE, False, None, "unknown"),
         (Tariff(2.0, None), USAGE, True, None, "unknown"),
+        (Tariff(None, 8.0), USAGE, True, None, "unknown"),
         (Tariff(None, None, "mine"), USAGE, True, None, "mine"),
         (Tariff(2.0, 8.0), {"input_tokens": 1000}, True, None, "unknown"),
         (Tariff(2.0, 8.0), USAGE | {"output_tokens": "500"}, True, None, "unknown"),

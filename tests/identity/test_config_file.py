@@ -50,6 +50,14 @@ def test_a_file_becomes_an_option_that_is_confirmed(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(("n_ctx", "context"), [(63, None), (64, 64)])
+def test_a_context_is_claimed_from_the_least_that_a_claim_may_be(
+    tmp_path: Path, n_ctx: int, context: int | None
+) -> None:
+    seen = observe(said_by(base_url="http://10.0.0.7:8080", n_ctx=n_ctx))
+    assert composed(model_config(seen, "mine"), tmp_path).context == context
+
+
 def test_a_server_becomes_an_option_that_is_confirmed(tmp_path: Path) -> None:
     seen = observe(said_by(base_url="http://10.0.0.7:8080"))
     model = composed(model_config(seen, "mine"), tmp_path)

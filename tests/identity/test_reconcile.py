@@ -281,6 +281,29 @@ def test_an_alias_that_names_another_quantization(
     )
 
 
+def test_one_of_several_types_in_an_alias_is_claimed_and_none_observed() -> None:
+    claim = model("m-q4_k_m-f16", quantization={"ftype": "Q4_K_M"})
+    assert codes(reconcile(claim, seen(quantization__ftype="Q2_K"))) == [
+        (Level.CONTRADICTION, "alias_quantization")
+    ]
+
+
+def test_every_claim_about_a_further_file_is_a_field() -> None:
+    claims = {
+        "file": "p.gguf",
+        "path": "/models/p.gguf",
+        "sha256": "0" * 64,
+        "bytes": 7,
+        "repository": "someone/model",
+        "revision": "main",
+    }
+    report = reconcile(model(files={"projector": claims}), Observed())
+    declared = {name: field.declared for name, field in report.fields.items()}
+    assert declared == {"alias": "served"} | {
+        f"files.projector.{name}": value for name, value in claims.items()
+    }
+
+
 @pytest.mark.parametrize("alias", ["model-q2_k", "model", "model-q2", "model-q2_k-f16"])
 def test_an_alias_that_agrees_is_no_finding(alias: str) -> None:
     assert reconcile(model(alias), seen(quantization__ftype="Q2_K")).findings == []

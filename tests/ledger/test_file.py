@@ -87,6 +87,20 @@ def test_rows_have_the_benchmarks_fields_in_its_order(ledger: FileLedger, path: 
     ]
 
 
+def test_an_open_reservation_says_what_it_is_for(path: Path) -> None:
+    path.write_text(pinned(CAP, RESERVE, RESERVE | {"reservation_id": "1f" * 16, "meta": "?"}))
+    with FileLedger(path, 1.0, read_only=True) as ledger:
+        statement = ledger.statement()
+    assert [
+        (open_.reservation_id, open_.usd, open_.ts, open_.task_id, open_.adapter)
+        for open_ in statement.open
+    ] == [
+        ("0f" * 16, 0.04, 2.0, "möglich ☃", "other"),
+        ("1f" * 16, 0.04, 2.0, None, None),
+    ]
+    assert (statement.cap_usd, statement.reservations) == (0.1, 2)
+
+
 def test_every_row_is_forced_to_disk(
     ledger: FileLedger, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

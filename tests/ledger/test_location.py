@@ -94,3 +94,12 @@ def test_who_only_looks_makes_nothing(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"caps\.ledger: .*No such file"):
         LedgerFile(path).open(1.0, read_only=True)
     assert not path.parent.exists()
+
+
+def test_only_sqlite_can_tell_that_there_is_no_ledger(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    missing = LedgerDatabase(f"sqlite:///{path}")
+    assert not missing.exists
+    path.touch()
+    assert missing.exists
+    assert LedgerDatabase("postgresql://team@127.0.0.1/budget").exists
