@@ -97,9 +97,7 @@ def test_who_only_looks_makes_nothing(tmp_path: Path) -> None:
 
 
 def test_only_sqlite_can_tell_that_there_is_no_ledger(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.db"
-    missing = LedgerDatabase(f"sqlite:///{path}")
-    assert not missing.exists
-    path.touch()
-    assert missing.exists
-    assert LedgerDatabase("postgresql://team@127.0.0.1/budget").exists
+    (tmp_path / "here.db").touch()
+    addresses = [f"sqlite:///{tmp_path}/{name}.db" for name in ("here", "missing")]
+    addresses.append("postgresql://team@127.0.0.1/budget")
+    assert [LedgerDatabase(address).exists for address in addresses] == [True, False, True]
