@@ -16,7 +16,9 @@ def main() -> None:
     with_server = backend.open(Path(sys.argv[2]))
     try:
         print(with_server.server_pid, flush=True)
-        time.sleep(60)
+        # In short steps: a signal that comes just before a sleep does not end it.
+        for _ in range(600):
+            time.sleep(0.1)
     finally:
         backend.close()
 
