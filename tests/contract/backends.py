@@ -27,9 +27,11 @@ from jevexp.core.task import Task
 from jevexp.settings import FakeBackend, PythonBackend
 from tests.contract.questions import TASKS
 from tests.support.bridge import judgevet_backend, need_bridge
+from tests.support.decision_files import write_decision
 from tests.support.llama import backend_settings, model_identity, open_server
 from tests.support.openai import chat_settings, logprobs_settings
 from tests.support.replays import ask, replay_settings, write_answers
+from tests.support.scripted_decisions import scripted_decisions
 from tests.support.scripted_llama import scripted_llama
 from tests.support.scripted_openai import HOSTED, LLAMA, SGLANG, VLLM, Flavour, scripted_openai
 from tests.support.systemone import SPARROW, scripted_systemone
@@ -87,6 +89,24 @@ def llama_cpp_scripted(folder: Path, requests: Sequence[Request]) -> Iterator[Ba
     del folder, requests
     with scripted_llama() as server:
         yield LlamaCpp(backend_settings(base_url=server.url), model_identity())
+
+
+@contextmanager
+def llama_cpp_native_scripted(folder: Path, requests: Sequence[Request]) -> Iterator[Backend]:
+    """The llama.cpp provider on a local server that answers like one with a decision model."""
+    del folder, requests
+    with scripted_decisions() as server:
+        settings = backend_settings(base_url=server.url)
+        yield LlamaCpp(settings.model_copy(update={"isolation": "none"}), model_identity())
+
+
+@contextmanager
+def llama_cpp_native_tiny(folder: Path, requests: Sequence[Request]) -> Iterator[Backend]:
+    """The llama.cpp provider on a real server with a tiny random decision model."""
+    del requests
+    pytest.importorskip("xllamacpp", reason="the extra `local` is not installed")
+    gguf = write_decision(folder / "tiny.gguf", "openjev")
+    yield LlamaCpp(backend_settings(gguf=str(gguf)), model_identity())
 
 
 @contextmanager
@@ -236,6 +256,7 @@ BACKENDS = [
     pytest.param(replay_run, id="replay, run"),
     pytest.param(replay_answers, id="replay, answers"),
     pytest.param(llama_cpp_scripted, id="llama_cpp, scripted server"),
+    pytest.param(llama_cpp_native_scripted, id="llama_cpp, scripted decision server"),
     pytest.param(systemone_scripted, id="systemone, scripted server"),
     pytest.param(openai_chat_scripted, id="openai_chat, scripted server"),
     pytest.param(openai_logprobs_scripted(LLAMA), id="openai_logprobs, like llama.cpp"),
@@ -246,6 +267,7 @@ BACKENDS = [
     pytest.param(judgevet_typevet, id="judgevet, typevet"),
     # Real servers: one entry each, marked live.
     pytest.param(llama_cpp_tiny, id="llama_cpp, tiny model", marks=pytest.mark.live),
+    pytest.param(llama_cpp_native_tiny, id="llama_cpp, tiny decision", marks=pytest.mark.live),
     pytest.param(systemone_sparrow, id="systemone, sparrow", marks=pytest.mark.live),
     pytest.param(openai_logprobs_tiny, id="openai_logprobs, tiny model", marks=pytest.mark.live),
 ]

@@ -1,5 +1,6 @@
 """A llama.cpp model of a few hundred kilobytes: random weights, a working tokenizer."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import gguf
@@ -17,16 +18,25 @@ THINKING = CHATML.replace(
     "assistant\n<think>\n"
     "{% if enable_thinking is false %}{{ '\n</think>\n\n' }}{% endif %}{% endif %}",
 )
-_CONTROL = ("<|end|>", "<|im_start|>", "<|im_end|>")
+CONTROL = ("<|end|>", "<|im_start|>", "<|im_end|>")
 _MERGES = ("y e", "ye s", "n o")
 _EMBEDDING, _FORWARD, _HEADS = 64, 128, 2
 
 
 def write_tiny_gguf(
-    path: Path, *, template: str = CHATML, context: int = 4096, seed: int = 7
+    path: Path,
+    *,
+    template: str = CHATML,
+    context: int = 4096,
+    seed: int = 7,
+    control: tuple[str, ...] = CONTROL,
+    further_keys: Mapping[str, str | float] | None = None,
 ) -> Path:
-    """Write the model to `path`; equal arguments give equal bytes."""
-    tokens = _tokens()
+    """Write the model to `path`; equal arguments give equal bytes.
+
+    `further_keys` stand in the header too, a number as a 32-bit float.
+    """
+    tokens = [*_tokens(), *control]
     writer = gguf.GGUFWriter(path, "llama")
     writer.add_name("tiny random llama")
     writer.add_file_type(gguf.LlamaFileType.ALL_F32)
@@ -43,13 +53,18 @@ def write_tiny_gguf(
     writer.add_tokenizer_pre("gpt-2")
     writer.add_token_list(tokens)
     writer.add_token_types(
-        [gguf.TokenType.CONTROL if token in _CONTROL else gguf.TokenType.NORMAL for token in tokens]
+        [gguf.TokenType.CONTROL if token in control else gguf.TokenType.NORMAL for token in tokens]
     )
     writer.add_token_merges(list(_MERGES))
     writer.add_bos_token_id(tokens.index("<|end|>"))
     writer.add_eos_token_id(tokens.index("<|im_end|>"))
     writer.add_add_bos_token(False)
     writer.add_chat_template(template)
+    for key, value in (further_keys or {}).items():
+        if isinstance(value, str):
+            writer.add_string(key, value)
+        else:
+            writer.add_float32(key, value)
     for name, weights in _tensors(len(tokens), np.random.default_rng(seed)):
         writer.add_tensor(name, weights)
     writer.write_header_to_file()
@@ -60,13 +75,13 @@ def write_tiny_gguf(
 
 
 def _tokens() -> list[str]:
-    """Every byte in GPT-2's printable spelling, then what the merges make, then the controls."""
+    """Every byte in GPT-2's printable spelling, then what the merges make."""
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in printable]
     spelled = {byte: chr(byte) for byte in printable}
     spelled |= {byte: chr(256 + index) for index, byte in enumerate(others)}
     merged = [merge.replace(" ", "") for merge in _MERGES]
-    return [*(spelled[byte] for byte in range(256)), *merged, *_CONTROL]
+    return [*(spelled[byte] for byte in range(256)), *merged]
 
 
 def _tensors(

@@ -66,6 +66,7 @@ def test_a_header_may_say_nothing(tmp_path: Path) -> None:
         context_length=None,
         n_vocab=None,
         parts=1,
+        decision_type=None,
     )
 
 

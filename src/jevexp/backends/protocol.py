@@ -67,6 +67,14 @@ class Prepares(Protocol):
 
 
 @runtime_checkable
+class Foresees(Protocol):
+    """A provider that knows of some questions, before any is sent, that it will not answer."""
+
+    def why_unaskable(self, task: Task) -> str | None:
+        """Why a task cannot be put to it, in words; None where nothing speaks against it."""
+
+
+@runtime_checkable
 class Concurrent(Protocol):
     """A provider that several threads may ask at once; others take one request at a time."""
 
@@ -75,15 +83,25 @@ class Concurrent(Protocol):
         """How many requests it takes at once, None for any number; final once it is open."""
 
 
+@runtime_checkable
+class OneAtATime(Protocol):
+    """A provider that a setting has take one request at a time, though it could take more."""
+
+    @property
+    def one_at_a_time(self) -> str | None:
+        """The override that lets it take more, as a person types it; None where none does."""
+
+
 def check_concurrency(backend: Backend, wanted: int) -> None:
     """Raise InputError where a provider takes fewer requests at once than are wanted."""
     if wanted == 1:
         return
     most = backend.max_concurrency if isinstance(backend, Concurrent) else 1
     if most is not None and most < wanted:
+        other = backend.one_at_a_time if isinstance(backend, OneAtATime) else None
         raise InputError(
             f"runner.concurrency: {backend.name} takes {most} request{'s' * (most > 1)} at a time, "
-            f"found {wanted}; set runner.concurrency={most}"
+            f"found {wanted}; set runner.concurrency={most}{f', or {other}' if other else ''}"
         )
 
 

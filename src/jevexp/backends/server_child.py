@@ -108,6 +108,10 @@ def _serve_model(request: Mapping[str, Any], address_descriptor: int) -> None:
     # The context is divided among the slots; what was asked for is meant for one decision.
     params.n_parallel = request["slots"]
     params.n_ctx = request["context"] * request["slots"]
+    if request["whole_prompts"]:
+        params.n_batch = params.n_ubatch = request["context"]
+    # Only a server that could save slots empties them when it is told to. Here it can save none.
+    params.slot_save_path = f"{os.devnull}/"
     params.cache_type_k = xllamacpp.ggml_type[f"GGML_TYPE_{request['cache_type_k'].upper()}"]
     params.cache_type_v = xllamacpp.ggml_type[f"GGML_TYPE_{request['cache_type_v'].upper()}"]
     params.n_gpu_layers = request["gpu_layers"]

@@ -198,6 +198,8 @@ def report_run(
         console.print(_verdict(manifest))
     for line in _identity_of_run(manifest):
         console.print(line)
+    for warning in manifest.backend.warnings:
+        console.print(Text.assemble(("  warning: ", _STYLE["warning"]), warning))
     # Where providers report it: the probability outside the options.
     masses = [
         mass

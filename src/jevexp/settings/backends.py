@@ -173,19 +173,29 @@ class LlamaServer(FrozenSettings):
 
 
 class LlamaReadout(FrozenSettings):
-    """How the distribution is read; `bias` is added to every candidate's logit."""
+    """How the distribution is read; on route `tokens`, `bias` is added to the candidates' logits.
+
+    Route `native` has a decision model say it at `/v1/systemone`; `auto` takes it where the server
+    has one. Runs from before `route` do not have it.
+    """
 
     bias: Bias
     extra_probs: Annotated[int, Field(ge=0, le=100)]
+    route: Literal["auto", "native", "tokens"] = "auto"
 
 
 class LlamaCppBackend(BackendSettings):
-    """Any GGUF model on any llama.cpp server, one next-token distribution a decision."""
+    """Any GGUF model on any llama.cpp server: a decision model's own answer, else a readout.
+
+    With `isolation` each, the server forgets before each task on the native route. Runs from before
+    it do not have it.
+    """
 
     kind: Literal["llama_cpp"]
     server: LlamaServer
     template: TemplateOptions
     readout: LlamaReadout
+    isolation: Literal["each", "none"] = "each"
     connect_timeout_s: Seconds
     request_timeout_s: Seconds
 

@@ -1,6 +1,6 @@
 """The manifest: what a run was, in one file that tells the truth however the run ended."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -110,6 +110,17 @@ class BackendEntry(Section):
     name: str
     description: dict[str, Any] = Field(default_factory=dict)
     proxy: str | None = None
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a reader has to know of how it was asked, as the description says it."""
+        return warnings_of(self.description)
+
+
+def warnings_of(description: Mapping[str, Any]) -> list[str]:
+    """A provider's warnings about how it is asked; none where a description holds none."""
+    warnings = description.get("warnings")
+    return list(map(str, warnings)) if isinstance(warnings, list) else []
 
 
 class DeclaredWeights(Section):

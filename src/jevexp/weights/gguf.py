@@ -31,6 +31,7 @@ _MOST_ELEMENTS = (1 << 63) - 1
 
 _TEMPLATE = "tokenizer.chat_template"
 _TEXTS = ("general.name", "general.architecture", "general.size_label")
+_DECISION_TYPE = ".decision.type"
 _STRING, _ARRAY = 8, 9
 # The format's number of each scalar type, and how struct reads it.
 _SCALARS = {
@@ -53,6 +54,7 @@ class GgufHeader:
         context_length: the context that the model was made for, in tokens.
         n_vocab: tokens in the vocabulary.
         parts: files that the model is in.
+        decision_type: which kind of decision model it is; null for any other model.
     """
 
     name: str | None
@@ -68,6 +70,7 @@ class GgufHeader:
     context_length: int | None
     n_vocab: int | None
     parts: int
+    decision_type: str | None
 
 
 @dataclass(slots=True)
@@ -130,6 +133,7 @@ def read_header(path: Path) -> GgufHeader:
         n_vocab=first.lengths.get("tokenizer.ggml.tokens")
         or first.whole(f"{architecture}.vocab_size"),
         parts=len(files),
+        decision_type=first.text(f"{architecture}{_DECISION_TYPE}"),
     )
 
 
@@ -200,7 +204,7 @@ class _Walk:
         elif key == _TEMPLATE:
             text = self._bytes(key, _LONGEST_TEMPLATE)
             self._metadata.chat_template_sha256 = hashlib.sha256(text).hexdigest()
-        elif key in _TEXTS:
+        elif key in _TEXTS or key.endswith(_DECISION_TYPE):
             self._metadata.values[key] = self._text(key, _LONGEST_TEXT)
         else:
             self._skip(self._number("<Q", key), key)

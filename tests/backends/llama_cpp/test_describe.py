@@ -34,6 +34,8 @@ def test_the_facts_of_both_endpoints_are_kept(backend: LlamaCpp, server: Scripte
         "total_slots": 4,
         "chat_template_sha256": hashlib.sha256(b"{{ messages }}").hexdigest(),
         "modalities": {"vision": False},
+        "output_modalities": None,
+        "decision_type": None,
         "prompt_version": "1",
         "template_kwargs": {"enable_thinking": False},
         "readout": {"version": "1", "bias": 12.0, "extra_probs": 4},

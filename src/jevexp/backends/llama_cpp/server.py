@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from jevexp.backends.connection import Connection, unusable
 from jevexp.backends.llama_cpp.client import code_of
-from jevexp.backends.llama_cpp.weights import weights_to_serve
+from jevexp.backends.llama_cpp.weights import decision_type_of, weights_to_serve
 from jevexp.backends.server import StartedServer
 from jevexp.backends.transport import Failure, Transport, name_or_none
 from jevexp.errors import InputError
@@ -26,6 +26,9 @@ _MOST_NAMES = 20
 _MODEL_FACTS = ("ftype", "n_params", "size", "n_vocab", "n_ctx", "n_ctx_train", "n_embd")
 # What a server is started with, beside the model's file and name.
 _START_FIELDS = {"context", "threads", "slots", "cache_type_k", "cache_type_v", "gpu_layers"}
+
+# Decision models that read the whole prompt at once.
+_WHOLE_PROMPT_TYPES = {"laya", "clef"}
 
 
 class ManagedServer(StartedServer):
@@ -47,7 +50,12 @@ class ManagedServer(StartedServer):
             )
         if not self.gguf.is_file():
             raise InputError(f"backend.server.gguf: no such file: {self.gguf}; give a GGUF file")
-        request = {"gguf": str(self.gguf.resolve()), "alias": self._alias, "api_key": self.key}
+        request = {
+            "gguf": str(self.gguf.resolve()),
+            "alias": self._alias,
+            "api_key": self.key,
+            "whole_prompts": decision_type_of(self.gguf) in _WHOLE_PROMPT_TYPES,
+        }
         process = self._launch(request | self._settings.model_dump(include=_START_FIELDS), log)
         assert process.stdout is not None  # noqa: S101 - for the type checker
         deadline = time.monotonic() + self._settings.start_timeout_s
@@ -189,6 +197,7 @@ def facts(
         props = {}
     settings = _object(props.get("default_generation_settings"))
     template = name_or_none(props.get("chat_template"))
+    outputs = _object(model.get("architecture")).get("output_modalities")
     known = {name: value for name, value in meta.items() if type(value) in (str, int)}
     return {name: known.get(name) for name in _MODEL_FACTS} | {
         "build_info": name_or_none(props.get("build_info")),
@@ -203,6 +212,8 @@ def facts(
             hashlib.sha256(template.encode()).hexdigest() if template is not None else None
         ),
         "modalities": _object(props.get("modalities")) or None,
+        # A decision model has "decisions" among them; older builds do not say.
+        "output_modalities": outputs if isinstance(outputs, list) else None,
     }
 
 

@@ -13,6 +13,8 @@ from jevexp.store.cache import cache_folder
 from jevexp.untrusted.files import opened
 from jevexp.untrusted.locks import locked
 from jevexp.untrusted.writing import Folder, write_all
+from jevexp.weights.digest import WeightsError
+from jevexp.weights.gguf import read_header
 
 
 def weights_to_serve(server: LlamaServer, model: ModelIdentity) -> Path | None:
@@ -65,6 +67,15 @@ def find_weights(model: ModelIdentity) -> Path | None:
     if weights.sha256 is None:
         raise InputError("model.weights.sha256: missing; weights in parts need it to be checked")
     return _assembled(parts, weights.file, weights.sha256)
+
+
+def decision_type_of(gguf: Path) -> str | None:
+    """The decision type in a file's header; None where there is none, or no header to read."""
+    try:
+        return read_header(gguf).decision_type
+    except WeightsError:
+        # The server that cannot load it says why.
+        return None
 
 
 def _shipped(distribution: str) -> Iterator[Path]:

@@ -19,6 +19,7 @@ from jevexp.errors import InputError
 from jevexp.harness.scoring import score
 from jevexp.run import planning
 from jevexp.run.running import identify
+from jevexp.store.manifest import warnings_of
 from jevexp.tracking import TrackingError, make_trackers
 
 
@@ -101,6 +102,8 @@ def _check_provider(plan: planning.Plan, report: _Report) -> None:
         report.good("provider", f"started here, serves {model}")
     else:
         report.good("provider", f"{url} serves {model}" if url else f"{model}")
+    for warning in warnings_of(description):
+        report.doubtful("provider", warning)
     identity = identify(settings, description)
     if identity.report.status is ClaimStatus.CONTRADICTED:
         report.console.print(identity_table(identity.report))
