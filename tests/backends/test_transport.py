@@ -97,6 +97,52 @@ def test_a_redirect_is_not_followed() -> None:
     assert failure(saying(answer)).status == 307
 
 
+KEY = "sk-0123456789abcdef"
+
+
+def test_of_the_headers_those_are_kept_that_tell_who_and_why() -> None:
+    said = b"Retry-After: 7\r\nX-Request-ID: r-1\r\nSet-Cookie: a=b\r\nServer: s\r\n"
+    said += b"x-litellm-response-cost: 0.00002\r\nContent-Length: 2\r\n\r\n{}"
+    expected = {"retry-after": "7", "x-litellm-response-cost": "0.00002", "x-request-id": "r-1"}
+    with raw_server(saying(OK + said)) as port:
+        transport = Transport(f"http://127.0.0.1:{port}", None, 5.0, 5.0)
+        reply = transport.get("/x")
+        transport.close()
+    assert reply.headers == expected
+    assert reply.evidence("/x") == {"endpoint": "/x", "body": {}, "headers": expected}
+    refused = failure(saying(b"HTTP/1.1 503 X\r\n" + said))
+    assert refused.evidence == {"endpoint": "/x", "body": {}, "headers": expected}
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        ("https://a.test/b", "https://a.test/b"),
+        ("https://a.test/?" + "x" * 5000, "https://a.test/?" + "x" * 284),
+        (f"https://a.test/?key={KEY}", "https://a.test/?key=[key]"),
+        (f"https://a.test/?key={KEY.replace('-', '%2D').upper()}", "[key]"),
+        ("x" * 290 + KEY, "x" * 290 + "[key]"),
+    ],
+    ids=["short", "long", "with the key", "with the key in other letters", "at the limit"],
+)
+def test_a_kept_header_is_short_and_without_the_key(sent: str, kept: str) -> None:
+    answer = f"HTTP/1.1 307 X\r\nLocation: {sent}\r\nContent-Length: 2\r\n\r\n{{}}"
+    with raw_server(saying(answer.encode())) as port:
+        transport = Transport(f"http://127.0.0.1:{port}", KEY, 5.0, 5.0)
+        with pytest.raises(Failure) as caught:
+            transport.get("/x")
+        transport.close()
+    assert caught.value.evidence["headers"] == {"location": kept}
+
+
+def test_a_key_in_two_kept_headers_is_in_neither() -> None:
+    halves = f"Location: {KEY[:10]}\r\nRequest-Id: {KEY[10:]}\r\n".encode()
+    with raw_server(saying(OK + halves + b"Content-Length: 2\r\n\r\n{}")) as port:
+        transport = Transport(f"http://127.0.0.1:{port}", KEY, 5.0, 5.0)
+        assert transport.get("/x").headers == {"location": "[key]", "request-id": "[key]"}
+        transport.close()
+
+
 def test_a_certificate_that_nobody_vouches_for_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -82,7 +82,7 @@ def ask(transport, request, settings):
         },
         status_code=reply.status,
         request=sent,
-        response={"endpoint": "/weigh", "body": reply.body},
+        response=reply.evidence("/weigh"),
     )
 '''
 

@@ -244,6 +244,21 @@ def test_a_system_one_service_with_good_and_bad_answers(tmp_path: Path) -> None:
     assert "probs_as_returned" in forged(run, number, change)[0]
 
 
+def test_evidence_from_before_headers_were_kept(tmp_path: Path) -> None:
+    with scripted_systemone() as server:
+        limited = Answer({"detail": "no"}, status=503, headers={"Retry-After": "7"})
+        server.answers[ENDPOINT] = turns(respond, limited)
+        run = run_here(tmp_path, *systemone(server))
+    verified(run)
+    kept: list[Any] = []
+    for number in range(12):
+        edit_raw(run, number, lambda raw: kept.append(raw["response"].pop("headers")))
+    assert kept == [{}, {"retry-after": "7"}] * 6
+
+    reseal(run)
+    assert verified(run).check("answers").count == 12
+
+
 def test_a_failure_that_was_an_answer(tmp_path: Path) -> None:
     """A wrong answer that somebody turned into a failure of the service."""
     with scripted_systemone() as server:

@@ -118,7 +118,7 @@ class CompletionClient(Protocol):
 
     def failure(self, reply: Reply, code: str, kind: type[Failure] = Failure) -> Failure:
         """What is wrong with a reply, and the reply as evidence."""
-        return kind(code, reply.status, {"endpoint": self.endpoint, "body": reply.body})
+        return kind(code, reply.status, reply.evidence(self.endpoint))
 
     def sent(self, exchange: Exchange) -> dict[str, Any]:
         """What was sent, as evidence."""

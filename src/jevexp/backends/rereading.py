@@ -96,7 +96,7 @@ def last_reply(raw: RawAnswer, code_of: Callable[[Any], str]) -> Reply:
     if not 200 <= status < 300:
         raise Failure(code_of(body), status, raw.response)
     if isinstance(body, dict) and code != "response_too_large":
-        return Reply(status, body)
+        return Reply(status, body, raw.response.get("headers", {}))
     if code not in _NO_JSON_OBJECT:
         raise ValueError(f"a body that is no object is never {code!r}")
     raise Failure(code, status, raw.response)

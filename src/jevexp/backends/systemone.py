@@ -65,7 +65,7 @@ def ask(transport: HttpPoster, model: str | None, request: Request) -> Decision:
             decision,
             status_code=reply.status,
             usage=read_usage(reply.body),
-            response={"endpoint": _ENDPOINT, "body": reply.body},
+            response=reply.evidence(_ENDPOINT),
         )
         answering = name_or_none(reply.body.get("model"))
         if answering is None:

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeGuard
 
 import httpx
@@ -13,6 +13,18 @@ from jevexp.untrusted.http import Bounds, bounded_client
 from jevexp.untrusted.secrets import Secrets
 
 MOST_BYTES = 8 << 20
+# What is kept of an answer's headers: who has it in the logs, what it cost, why it is none.
+KEPT_HEADERS = (
+    "content-encoding",
+    "location",
+    "openai-request-id",
+    "request-id",
+    "retry-after",
+    "x-litellm-call-id",
+    "x-litellm-response-cost",
+    "x-request-id",
+)
+_MOST_HEADER = 300
 
 
 class Failure(Exception):
@@ -31,10 +43,22 @@ class Failure(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer with a success status and a JSON object as its body."""
+    """An answer with a success status and a JSON object as its body.
+
+    `headers` are those of `KEPT_HEADERS` that came with it.
+    """
 
     status: int
     body: dict[str, Any]
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def evidence(self, endpoint: str) -> dict[str, Any]:
+        """The answer to a request of `endpoint`, as JSON."""
+        return _evidence(endpoint, self.body, self.headers)
+
+
+def _evidence(endpoint: str, body: Any, headers: Mapping[str, str]) -> dict[str, Any]:
+    return {"endpoint": endpoint, "body": body, "headers": dict(headers)}
 
 
 def is_number(value: Any) -> TypeGuard[int | float]:
@@ -122,6 +146,7 @@ class Transport:
             ):
                 status = response.status_code
                 content_type = response.headers.get("Content-Type")
+                headers = kept_headers(response.headers, self._secrets)
                 for piece in response.iter_raw():
                     raw += piece
                     if len(raw) > MOST_BYTES:
@@ -139,7 +164,7 @@ class Transport:
         shown = body
         if not isinstance(body, dict):
             shown = unreadable(bytes(raw), content_type, self._secrets)
-        evidence = {"endpoint": path, "body": shown}
+        evidence = _evidence(path, shown, headers)
         if not 200 <= status < 300:
             raise Failure(self._code_of(body), status, evidence)
         if not whole:
@@ -147,7 +172,7 @@ class Transport:
         # An answer with a part replaced is not the one that was given.
         if not isinstance(body, dict) or repeats_secret:
             raise Failure("bad_response", status, evidence)
-        return Reply(status, body)
+        return Reply(status, body, headers)
 
 
 # Enough of a body that is not what was expected to see what it was.
@@ -156,6 +181,15 @@ _EXCERPT_BYTES = 2000
 _KNOWN_TYPES = frozenset(
     f"application/{name}" for name in ("json", "octet-stream", "problem+json", "x-ndjson", "xml")
 ) | {"text/event-stream", "text/html", "text/plain", "text/xml"}
+
+
+def kept_headers(headers: Mapping[str, str], secrets: Secrets) -> dict[str, str]:
+    """The headers of `KEPT_HEADERS`, by lower-case name: cut, and without any secret."""
+    return {
+        name: secrets.without(headers[name])[:_MOST_HEADER]
+        for name in KEPT_HEADERS
+        if name in headers
+    }
 
 
 def parsed(raw: bytes, secrets: Secrets) -> tuple[Any, bool]:

@@ -201,6 +201,9 @@ class AnswerChecks:
         runtime, response = representable(decision.runtime), representable(decision.response)
         if self._upstream and runtime is not None and isinstance(response, dict):
             response = response | {"runtime": runtime}
+        if isinstance(response, dict) and "headers" not in (raw.response or {}):
+            # Earlier versions kept none.
+            response = {name: part for name, part in response.items() if name != "headers"}
         yield "runtime", record.runtime, runtime
         yield "request", raw.request, representable(decision.request)
         yield "response", raw.response, response

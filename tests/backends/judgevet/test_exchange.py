@@ -44,13 +44,14 @@ def test_the_environments_proxy_is_for_other_machines(url: str, expected: str | 
 
 def test_both_directions_are_kept() -> None:
     with scripted_llama() as server:
-        server.answers["/x"] = Answer({"model": "m", "größe": 1})
+        server.answers["/x"] = Answer({"model": "m", "größe": 1}, headers={"X-Request-Id": "r-1"})
         transport = RecordingTransport(httpx, server.url, 5.0)
         with httpx.Client(base_url=server.url, transport=transport) as client:  # type: ignore[arg-type]
             assert client.post("/x", json={"a": 1}).json() == {"model": "m", "größe": 1}
     (kept,) = transport.exchanges
     assert kept.sent_json() == {"endpoint": "/x", "body": {"a": 1}}
-    whole = {"endpoint": "/x", "body": {"model": "m", "größe": 1}}
+    body = {"model": "m", "größe": 1}
+    whole = {"endpoint": "/x", "body": body, "headers": {"x-request-id": "r-1"}}
     assert kept.received_json(Secrets([])) == (whole, False)
     assert (kept.status, kept.model, kept.failure) == (200, "m", None)
 

@@ -83,7 +83,7 @@ def test_a_failure_on_the_way_to_the_completion_is_one_too(
 def test_the_body_of_a_refusal_is_kept(backend: LlamaCpp, server: ScriptedLlama) -> None:
     server.answers["/completion"] = Answer(OVERFLOW, status=400)
     decision = backend.decide(noul())
-    assert decision.response == {"endpoint": "/completion", "body": OVERFLOW}
+    assert decision.response == {"endpoint": "/completion", "body": OVERFLOW, "headers": {}}
 
 
 def test_a_symbol_of_two_tokens_is_refused(backend: LlamaCpp, server: ScriptedLlama) -> None:

@@ -47,7 +47,7 @@ def test_numbers_usage_and_model_are_the_server_s(chat: OpenAIChat, server: Scri
     assert decision.probs == {"no": 0.3, "yes": 0.6}
     assert decision.usage == {"input_tokens": 7, "output_tokens": 3}
     assert (decision.model, decision.status_code) == ("served", 200)
-    assert decision.response == {"endpoint": PATH, "body": completion(GOOD)}
+    assert decision.response == {"endpoint": PATH, "body": completion(GOOD), "headers": {}}
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,13 @@
 """The transport below the bridge's HTTP clients, and what its errors are called."""
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
 
-from jevexp.backends.transport import name_or_none, parsed, unreadable
+from jevexp.backends.transport import kept_headers, name_or_none, parsed, unreadable
 from jevexp.core.json import loads
 from jevexp.errors import InputError
 from jevexp.untrusted.http import BoundedTransport, Bounds
@@ -28,7 +29,7 @@ class Exchange:
     sent: bytes
     status: int | None = None
     received: bytes = b""
-    content_type: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
     failure: str | None = None
 
     def sent_json(self) -> dict[str, Any]:
@@ -47,8 +48,9 @@ class Exchange:
 
     def received_json(self, secrets: Secrets) -> tuple[dict[str, Any], bool]:
         """What came back, as evidence, and whether a secret was replaced in it."""
-        body, repeats_secret = _kept(self.received, self.content_type, secrets)
-        return {"endpoint": self.endpoint, "body": body}, repeats_secret
+        body, repeats_secret = _kept(self.received, self.headers.get("Content-Type"), secrets)
+        headers = kept_headers(self.headers, secrets)
+        return {"endpoint": self.endpoint, "body": body, "headers": headers}, repeats_secret
 
 
 class RecordingTransport:
@@ -79,7 +81,7 @@ class RecordingTransport:
             with self._bounds.within(self._request_s, _MOST_BYTES) as allowance:
                 response = self._inner.handle_request(request)
                 exchange.status = response.status_code
-                exchange.content_type = response.headers.get("Content-Type")
+                exchange.headers = response.headers
                 self._read(response, exchange)
         except package.TimeoutException:
             exchange.failure = "timeout"

@@ -53,7 +53,7 @@ def tokens_of(transport: HttpPoster, body: dict[str, Any]) -> list[int]:
     reply = transport.post(_TOKENIZE, body)
     tokens = reply.body.get("tokens")
     if not isinstance(tokens, list) or not all(type(token) is int for token in tokens):
-        raise Failure("bad_response", reply.status, {"endpoint": _TOKENIZE, "body": reply.body})
+        raise Failure("bad_response", reply.status, reply.evidence(_TOKENIZE))
     return tokens
 
 
@@ -72,7 +72,7 @@ def prompt_of(transport: HttpPoster, endpoint: str, body: dict[str, Any]) -> str
     prompt = reply.body.get("prompt")
     if isinstance(prompt, str):
         return prompt
-    raise Failure("bad_response", reply.status, {"endpoint": endpoint, "body": reply.body})
+    raise Failure("bad_response", reply.status, reply.evidence(endpoint))
 
 
 class LlamaCompletions(CompletionClient):

@@ -87,7 +87,7 @@ def ask(
         model=name_or_none(reply.body.get("model")) or decision.model,
         status_code=reply.status,
         usage=usage([reply]),
-        response={"endpoint": _ENDPOINT, "body": reply.body},
+        response=reply.evidence(_ENDPOINT),
         runtime={"timings": reply.body.get("timings")},
     )
     try:
