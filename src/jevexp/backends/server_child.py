@@ -108,7 +108,7 @@ def _serve_model(request: Mapping[str, Any], address_descriptor: int) -> None:
     # The context is divided among the slots; what was asked for is meant for one decision.
     params.n_parallel = request["slots"]
     params.n_ctx = request["context"] * request["slots"]
-    if request["whole_prompts"]:
+    if request["at_once"]:
         params.n_batch = params.n_ubatch = request["context"]
     # Only a server that could save slots empties them when it is told to. Here it can save none.
     params.slot_save_path = f"{os.devnull}/"

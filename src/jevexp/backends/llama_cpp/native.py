@@ -17,15 +17,19 @@ from jevexp.core.task import Kind, Question
 
 # Goes up with every change of what this route asks, or how its answers are read.
 NATIVE_VERSION = "1"
-# The most options that a choice may have; a type with a letter for each has fewer.
-_MOST_OPTIONS = {"openjev": 52, "lfm2-d1": 52, "lev": 26, "nimble": 26, "pplx-decider": 26}
+# The most options that a choice may have. Types with one letter for each have fewer; lfm2-d1 takes
+# further tokens of its vocabulary, of which only the server knows how many there are.
+_MOST_OPTIONS = {"openjev": 52, "lev": 26, "nimble": 26, "pplx-decider": 26}
 _MOST_OPTIONS_OF_ANY = 255
 _LEVELS = range(2, 11)
 # By what the message of a refusal says.
 _CODES = {
     "too many options": "too_many_options",
+    "no single-token label left": "too_many_options",
     "2 to 10 levels": "bad_levels",
-    "physical batch size": "prompt_beyond_ubatch",
+    "increase the physical batch size": "prompt_beyond_ubatch",
+    # A question with its options, which kev reads at once.
+    "increase the batch size": "prompt_beyond_ubatch",
 }
 _NOT_ISOLATED = "not_isolated"
 

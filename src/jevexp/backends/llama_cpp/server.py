@@ -27,8 +27,8 @@ _MODEL_FACTS = ("ftype", "n_params", "size", "n_vocab", "n_ctx", "n_ctx_train", 
 # What a server is started with, beside the model's file and name.
 _START_FIELDS = {"context", "threads", "slots", "cache_type_k", "cache_type_v", "gpu_layers"}
 
-# Decision models that read the whole prompt at once.
-_WHOLE_PROMPT_TYPES = {"laya", "clef"}
+# Decision models that read a whole prompt at once, or a whole question.
+_AT_ONCE_TYPES = {"laya", "clef", "kev"}
 
 
 class ManagedServer(StartedServer):
@@ -54,7 +54,7 @@ class ManagedServer(StartedServer):
             "gguf": str(self.gguf.resolve()),
             "alias": self._alias,
             "api_key": self.key,
-            "whole_prompts": decision_type_of(self.gguf) in _WHOLE_PROMPT_TYPES,
+            "at_once": decision_type_of(self.gguf) in _AT_ONCE_TYPES,
         }
         process = self._launch(request | self._settings.model_dump(include=_START_FIELDS), log)
         assert process.stdout is not None  # noqa: S101 - for the type checker
