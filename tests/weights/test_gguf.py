@@ -1,5 +1,6 @@
 """A header says the same here as through the library's own reader."""
 
+import hashlib
 from pathlib import Path
 
 import gguf
@@ -8,8 +9,9 @@ import pytest
 from jevexp.backends.llama_cpp.weights import find_weights
 from jevexp.core.ftype import Ftype
 from jevexp.weights.digest import WeightsError
-from jevexp.weights.gguf import GgufHeader, read_header
+from jevexp.weights.gguf import DecisionHeader, GgufHeader, read_header
 from tests.support.compose import compose
+from tests.support.decision_files import systemone_template, write_decision
 from tests.support.tiny_gguf import write_tiny_gguf
 from tests.weights import gguf_bytes
 
@@ -41,6 +43,38 @@ def test_a_tiny_model_has_a_template_and_a_type(tmp_path: Path) -> None:
     assert (header.size_label, header.quantization_version, header.parts) == (None, None, 1)
 
 
+def test_a_decision_model_says_its_type_temperatures_template_and_settings(tmp_path: Path) -> None:
+    path = write_decision(tmp_path / "laya.gguf", "laya", temperatures={"choice": 1.3})
+    template = systemone_template("laya")
+    assert read_header(path).decision == DecisionHeader(
+        type="laya",
+        temperatures={"choice": 1.3},
+        template_sha256=hashlib.sha256(template.encode()).hexdigest(),
+        settings={"max_head_tokens": 192},
+    )
+
+
+def test_temperatures_are_numbers_or_texts_of_them(tmp_path: Path) -> None:
+    path = write_tiny_gguf(
+        tmp_path / "tiny.gguf",
+        further_keys={
+            "llama.decision.temperature.score.3_5": "0.1",
+            "llama.decision.temperature.noul": 0.1,
+            "llama.decision.type": "kev",
+        },
+    )
+    decision = read_header(path).decision
+    assert decision is not None
+    assert decision.temperatures == {"score.3_5": 0.1, "noul": 0.1}
+    assert decision.template_sha256 is None
+
+
+def test_another_architecture_s_decision_is_none(tmp_path: Path) -> None:
+    keys: dict[str, str | float] = {"bert.decision.type": "laya", "llama.decision.block_count": 2.0}
+    path = write_tiny_gguf(tmp_path / "tiny.gguf", further_keys=keys)
+    assert read_header(path).decision is None
+
+
 def test_tensors_are_counted_by_type(tmp_path: Path) -> None:
     header = read_header(gguf_bytes.quantized(tmp_path))
     assert header.ftype == Ftype("Q2_K", 10)
@@ -66,7 +100,7 @@ def test_a_header_may_say_nothing(tmp_path: Path) -> None:
         context_length=None,
         n_vocab=None,
         parts=1,
-        decision_type=None,
+        decision=None,
     )
 
 

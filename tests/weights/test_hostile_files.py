@@ -20,6 +20,8 @@ HUGE = 1 << 60
 MEMORY = 200 << 20
 SECONDS = 2.0
 ROOT = Path(__file__).parents[2]
+LLAMA: dict[str, int | str] = {"general.architecture": "llama"}
+KEV = LLAMA | {"llama.decision.type": "kev"}
 
 
 def sparse(path: Path, head: bytes, size: int) -> None:
@@ -111,6 +113,34 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "offset": (
         start(1, 0) + tensor("t", gguf_bytes.F32, [1], HUGE) + bytes(64),
         f"ends early: its tensors need {64 + HUGE + 4} bytes, found 121",
+    ),
+    "decision list": (
+        gguf_bytes.model(LLAMA, arrays=[array("llama.decision.type", UINT8, 1, b"a")]),
+        "llama.decision.type is a list, not a text",
+    ),
+    "decision number": (
+        gguf_bytes.model(LLAMA | {"llama.decision.type": 7}),
+        "llama.decision.type is 7, not a text",
+    ),
+    "temperature": (
+        gguf_bytes.model(KEV | {"llama.decision.temperature.noul": "warm"}),
+        "llama.decision.temperature.noul is 'warm', not a 32-bit float or a text of one",
+    ),
+    "whole temperature": (
+        gguf_bytes.model(KEV | {"llama.decision.temperature.noul": 2}),
+        "llama.decision.temperature.noul is 2, not a 32-bit float or a text of one",
+    ),
+    "endless temperature": (
+        gguf_bytes.model(KEV | {"llama.decision.temperature.noul": "1e39"}),
+        "llama.decision.temperature.noul is '1e39', not a 32-bit float or a text of one",
+    ),
+    "decision name": (
+        gguf_bytes.model(KEV | {"llama.decision.a\n${b}": 2}),
+        r"the key 'llama.decision.a\n${b}' is no name of a decision model's setting",
+    ),
+    "decision texts": (
+        gguf_bytes.model({f"{n}.decision.a": "" for n in range(300)}),
+        "claims more than 256 texts of a decision",
     ),
     "cut": (
         gguf_bytes.model({"general.name": "cut"}, {"a": gguf_bytes.Q4_K})[:-100],

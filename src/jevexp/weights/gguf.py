@@ -7,7 +7,9 @@ believed, and nothing is kept but scalars, a few short texts and one count a ten
 """
 
 import hashlib
+import math
 import os
+import re
 import struct
 from collections import Counter
 from dataclasses import dataclass, field
@@ -31,13 +33,36 @@ _MOST_ELEMENTS = (1 << 63) - 1
 
 _TEMPLATE = "tokenizer.chat_template"
 _TEXTS = ("general.name", "general.architecture", "general.size_label")
-_DECISION_TYPE = ".decision.type"
+# What makes a model a decision model; see docs/reference/identity.md.
+_DECISION_TEMPLATE = f"{_TEMPLATE}.systemone"
+_DECISION, _TEMPERATURE = ".decision.", "temperature."
+_MOST_DECISION_TEXTS = 256
+_LARGEST_FLOAT = 3.4e38
+_DECISION_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _STRING, _ARRAY = 8, 9
 # The format's number of each scalar type, and how struct reads it.
 _SCALARS = {
     0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q",
     12: "<d",
 }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionHeader:
+    """What makes a file a decision model.
+
+    Attributes:
+        type: such as "kev"; it decides how the answer is read.
+        temperatures: by what they are for, such as "choice" or "score.3_5": what scores are divided
+            by before their softmax, each the shortest decimal that is the header's 32-bit float.
+        template_sha256: of the text, in UTF-8, of the template that renders a question.
+        settings: its further keys, such as "max_head_tokens"; lists are left out.
+    """
+
+    type: str
+    temperatures: dict[str, float]
+    template_sha256: str | None
+    settings: dict[str, int | float | str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +79,7 @@ class GgufHeader:
         context_length: the context that the model was made for, in tokens.
         n_vocab: tokens in the vocabulary.
         parts: files that the model is in.
-        decision_type: which kind of decision model it is; null for any other model.
+        decision: what makes it a decision model; null for any other model.
     """
 
     name: str | None
@@ -70,7 +95,7 @@ class GgufHeader:
     context_length: int | None
     n_vocab: int | None
     parts: int
-    decision_type: str | None
+    decision: DecisionHeader | None
 
 
 @dataclass(slots=True)
@@ -79,7 +104,8 @@ class _Metadata:
 
     values: dict[str, int | float | str] = field(default_factory=dict)
     lengths: dict[str, int] = field(default_factory=dict)
-    chat_template_sha256: str | None = None
+    # By the templates' keys.
+    template_sha256: dict[str, str] = field(default_factory=dict)
     # By the format's number of a type.
     tensor_types: Counter[int] = field(default_factory=Counter)
     n_params: int = 0
@@ -104,11 +130,13 @@ def read_header(path: Path) -> GgufHeader:
     from gguf import GGMLQuantizationType
 
     files = parts_of(path)
-    metadata = []
+    metadata: list[_Metadata] = []
+    decision = None
     for file_path in files:
         with opened(file_path) as file:
             try:
                 metadata.append(_Walk(file, os.fstat(file.fileno()).st_size).metadata())
+                decision = decision if len(metadata) > 1 else _decision(metadata[0])
             except _Malformed as error:
                 raise WeightsError(f"{file_path}: {error}") from error
     _check_parts(files, metadata)
@@ -128,13 +156,53 @@ def read_header(path: Path) -> GgufHeader:
         tensor_types=dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))),
         n_params=sum(part.n_params for part in metadata),
         tensor_bytes=sum(part.tensor_bytes for part in metadata),
-        chat_template_sha256=first.chat_template_sha256,
+        chat_template_sha256=first.template_sha256.get(_TEMPLATE),
         context_length=first.whole(f"{architecture}.context_length"),
         n_vocab=first.lengths.get("tokenizer.ggml.tokens")
         or first.whole(f"{architecture}.vocab_size"),
         parts=len(files),
-        decision_type=first.text(f"{architecture}{_DECISION_TYPE}"),
+        decision=decision,
     )
+
+
+def _decision(metadata: _Metadata) -> DecisionHeader | None:
+    """What the keys `<architecture>.decision.*` say; raises _Malformed."""
+    prefix = f"{metadata.text('general.architecture')}{_DECISION}"
+    temperatures, settings = {}, {}
+    for key, value in metadata.values.items():
+        if not key.startswith(prefix):
+            continue
+        name = key.removeprefix(prefix)
+        if not _DECISION_NAME.fullmatch(name):
+            raise _Malformed(f"the key {key!r} is no name of a decision model's setting")
+        if name.startswith(_TEMPERATURE):
+            temperatures[name.removeprefix(_TEMPERATURE)] = _temperature(key, value)
+        elif isinstance(value, float) and not math.isfinite(value):
+            raise _Malformed(f"{key} is {value}, not a number")
+        else:
+            settings[name] = value
+    kind = settings.pop("type", None)
+    if kind is None and f"{prefix}type" not in metadata.lengths:
+        return None
+    if not isinstance(kind, str) or not kind:
+        raise _Malformed(f"{prefix}type is {'a list' if kind is None else repr(kind)}, not a text")
+    template = metadata.template_sha256.get(_DECISION_TEMPLATE)
+    return DecisionHeader(
+        type=kind, temperatures=temperatures, template_sha256=template, settings=settings
+    )
+
+
+def _temperature(key: str, value: float | str) -> float:
+    """The shortest decimal that is the value as a 32-bit float; servers take texts as well."""
+    import numpy as np
+
+    try:
+        number = float(value) if isinstance(value, str | float) else math.nan
+    except ValueError:
+        number = math.nan
+    if not abs(number) <= _LARGEST_FLOAT:
+        raise _Malformed(f"{key} is {value!r}, not a 32-bit float or a text of one")
+    return float(str(np.float32(number)))
 
 
 def _check_parts(files: tuple[Path, ...], metadata: list[_Metadata]) -> None:
@@ -171,6 +239,7 @@ class _Walk:
         self._size = size
         self._at = 0
         self._strings = 0
+        self._decision_texts = 0
         self._metadata = _Metadata()
 
     def metadata(self) -> _Metadata:
@@ -201,10 +270,13 @@ class _Walk:
             self._array(key)
         elif kind != _STRING:
             self._metadata.values[key] = self._number(self._format(kind, key), key)
-        elif key == _TEMPLATE:
+        elif key in (_TEMPLATE, _DECISION_TEMPLATE):
             text = self._bytes(key, _LONGEST_TEMPLATE)
-            self._metadata.chat_template_sha256 = hashlib.sha256(text).hexdigest()
-        elif key in _TEXTS or key.endswith(_DECISION_TYPE):
+            self._metadata.template_sha256[key] = hashlib.sha256(text).hexdigest()
+        elif key in _TEXTS or _DECISION in key:
+            self._decision_texts += _DECISION in key
+            if self._decision_texts > _MOST_DECISION_TEXTS:
+                raise _Malformed(f"claims more than {_MOST_DECISION_TEXTS} texts of a decision")
             self._metadata.values[key] = self._text(key, _LONGEST_TEXT)
         else:
             self._skip(self._number("<Q", key), key)

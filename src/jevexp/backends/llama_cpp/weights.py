@@ -72,10 +72,11 @@ def find_weights(model: ModelIdentity) -> Path | None:
 def decision_type_of(gguf: Path) -> str | None:
     """The decision type in a file's header; None where there is none, or no header to read."""
     try:
-        return read_header(gguf).decision_type
+        decision = read_header(gguf).decision
     except WeightsError:
         # The server that cannot load it says why.
         return None
+    return decision.type if decision else None
 
 
 def _shipped(distribution: str) -> Iterator[Path]:
