@@ -1,10 +1,12 @@
 """`jevexp plan` tells what would run, and touches nothing."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from tests.support.cli import jevexp
+from tests.support.decision_files import write_decision
 
 
 def test_a_plan_names_choices_tasks_and_the_worst_case(workplace: Path) -> None:
@@ -83,3 +85,33 @@ def test_a_mistake_is_one_line(workplace: Path) -> None:
 
     assert done.status == 2
     assert done.err.startswith("error: dataset=nope: no such option; choose one of: demo, ")
+
+
+def test_tasks_that_a_decision_model_refuses_are_named(workplace: Path) -> None:
+    gguf = write_decision(workplace / "lev.gguf", "lev")
+    tasks = workplace / "tasks.jsonl"
+    served = (
+        "backend=llama_cpp",
+        f"backend.server.gguf={gguf}",
+        "model=unclaimed",
+        "model.alias=m",
+    )
+    command = ("plan", "dataset=local", f"dataset.path={tasks}", *served)
+
+    tasks.write_text(choice_task("few", 26) + choice_task("many", 27))
+    done = jevexp(*command, cwd=workplace)
+    assert done.status == 0, done.err
+    assert "warning: run 0: 1 of 2 tasks cannot be asked: many (27 options" in done.out
+
+    tasks.write_text(choice_task("many", 27))
+    refused = jevexp(*command, cwd=workplace)
+    assert refused.status == 2
+    assert "dataset: 1 of 1 tasks cannot be asked: many (27 options; a model of" in refused.err
+    assert {path.name for path in workplace.iterdir()} == {"lev.gguf", "tasks.jsonl"}
+
+
+def choice_task(name: str, options: int) -> str:
+    labels = [f"option {number}" for number in range(options)]
+    question = {"type": "choice", "instructions": "Which?", "criteria": dict.fromkeys(labels)}
+    fields = {"id": name, "family": "f", "split": "public", "state": "s", "question": question}
+    return json.dumps({**fields, "labels": labels, "expected": labels[0]}) + "\n"

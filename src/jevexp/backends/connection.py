@@ -122,11 +122,12 @@ class OpenedBackend(Generic[AnySettings]):
     cost_basis: str | None = None
 
     def __init__(
-        self, settings: AnySettings, model: ModelIdentity, _tasks: Iterable[Task] = ()
+        self, settings: AnySettings, model: ModelIdentity, tasks: Iterable[Task] = ()
     ) -> None:
         self.name = settings.name
         self._settings = settings
         self._model = model
+        self._tasks = tuple(tasks)
         self._resources = ExitStack()
         self._facts: dict[str, Any] = {}
         self._ask: Callable[[Request], Decision] | None = None

@@ -1,7 +1,8 @@
 """What every provider offers, what some offer besides, and the one that is configured."""
 
 import importlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, Self, cast, runtime_checkable
 
@@ -13,6 +14,8 @@ from jevexp.core.json import dumps
 from jevexp.core.task import Task
 from jevexp.errors import InputError
 from jevexp.settings import AnyBackend, BackendSettings, ModelIdentity, provider_of
+
+_MOST_SHOWN = 3
 
 
 @runtime_checkable
@@ -92,6 +95,24 @@ class OneAtATime(Protocol):
         """The override that lets it take more, as a person types it; None where none does."""
 
 
+def foreseen(backend: Backend, tasks: Sequence[Task]) -> str | None:
+    """Which of the tasks a provider will not answer, and why, in one line; None for none.
+
+    Raises InputError where it will answer none of them.
+    """
+    if not isinstance(backend, Foresees):
+        return None
+    reasons = {task.id: why for task in tasks if (why := backend.why_unaskable(task))}
+    if not reasons:
+        return None
+    shown = [f"{task_id} ({why})" for task_id, why in islice(reasons.items(), _MOST_SHOWN)]
+    more = ", …" if len(reasons) > _MOST_SHOWN else ""
+    line = f"{len(reasons)} of {len(tasks)} tasks cannot be asked: {', '.join(shown)}{more}"
+    if len(reasons) == len(tasks):
+        raise InputError(f"dataset: {line}; choose other tasks or another model")
+    return line
+
+
 def check_concurrency(backend: Backend, wanted: int) -> None:
     """Raise InputError where a provider takes fewer requests at once than are wanted."""
     if wanted == 1:
@@ -124,6 +145,15 @@ class ProviderModule(Protocol):
 def make_backend(settings: BackendSettings, model: ModelIdentity, tasks: Iterable[Task]) -> Backend:
     """The configured provider as its module makes it, which is imported when it is used."""
     return _module(settings).make(settings, model, tasks)
+
+
+def foreseen_before(
+    settings: BackendSettings, model: ModelIdentity, tasks: Sequence[Task]
+) -> str | None:
+    """As `foreseen`, of a provider that is configured; one that foresees nothing is not made."""
+    make = _module(settings).make
+    foresees = isinstance(make, type) and issubclass(make, Foresees)
+    return foreseen(make(settings, model, tasks), tasks) if foresees else None
 
 
 def make_reader(fields: Mapping[str, Any], description: Mapping[str, Any]) -> AnswerReader:

@@ -1,7 +1,7 @@
 """A decision model is asked at its own route: which one is taken, and what comes of it."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from jevexp.backends.llama_cpp import LlamaCpp, reader
 from jevexp.backends.protocol import Prepares, check_concurrency
 from jevexp.backends.rereading import RawAnswer
 from jevexp.core.decision import Decision, Request
-from jevexp.core.task import Question
+from jevexp.core.task import Question, Task
 from jevexp.errors import InputError
 from jevexp.settings import LlamaCppBackend
 from tests.support.decision_files import write_decision
@@ -299,3 +299,63 @@ def read_again(backend: LlamaCpp, request: Request, decision: Decision) -> Decis
     kept = record(task, ok=decision.ok, error=decision.error, status_code=decision.status_code)
     raw = RawAnswer(decision.request, decision.response, kept)
     return reader(chosen(), backend.describe()).read(request, raw)
+
+
+def tasks_of(*requests: Request) -> list[Task]:
+    (noul_task,) = noul_tasks(1)
+    return [
+        noul_task.model_copy(
+            update={"id": f"t{number}", "state": request.state, "question": request.question}
+        )
+        for number, request in enumerate(requests)
+    ]
+
+
+def test_which_tasks_cannot_be_asked_is_said_when_it_is_opened(
+    server: ScriptedLlama, tmp_path: Path
+) -> None:
+    tasks = tasks_of(noul("s"), choice(256, "s"), score(1, "s"))
+    with closing(LlamaCpp(chosen(server.url), model_identity(), tasks)) as backend:
+        (warning,) = backend.open(tmp_path).describe()["warnings"]
+
+    assert warning == (
+        "2 of 3 tasks cannot be asked: t1 (256 options; a decision model takes at most 255), "
+        "t2 (1 levels; decision models take 2 to 10)"
+    )
+
+
+def test_where_none_can_be_asked_nothing_is(server: ScriptedLlama, tmp_path: Path) -> None:
+    backend = LlamaCpp(chosen(server.url), model_identity(), tasks_of(*[score(11)] * 4))
+    with pytest.raises(InputError, match=r"^dataset: 4 of 4 tasks cannot be asked: t0 .*, …; choo"):
+        backend.open(tmp_path)
+    assert ENDPOINT not in server.paths()
+
+
+def test_a_chat_model_s_readout_foresees_nothing(server: ScriptedLlama, tmp_path: Path) -> None:
+    del server.answers["/v1/models"]
+    tasks = tasks_of(score(11))
+    with closing(LlamaCpp(chosen(server.url), model_identity(), tasks)) as backend:
+        assert backend.open(tmp_path).why_unaskable(tasks[0]) is None
+
+
+def test_a_file_s_type_tells_before_its_server_is_started(tmp_path: Path) -> None:
+    gguf = write_decision(tmp_path / "lev.gguf", "lev")
+    backend = LlamaCpp(chosen(gguf=str(gguf)), model_identity())
+    fits, exceeds = tasks_of(choice(26), choice(27))
+
+    assert backend.why_unaskable(fits) is None
+    assert backend.why_unaskable(exceeds) == "27 options; a model of type lev takes at most 26"
+
+
+def test_states_longer_than_the_context_are_said_and_asked_all_the_same(
+    server: ScriptedLlama, tmp_path: Path
+) -> None:
+    # The scripted context is 32 tokens, and a token a character.
+    tasks = tasks_of(noul("short"), noul("x" * 33), noul({"key": "x" * 60}), noul("yes" * 32))
+    with closing(LlamaCpp(chosen(server.url), model_identity(), tasks)) as backend:
+        (warning,) = backend.open(tmp_path).describe()["warnings"]
+        assert warning == (
+            "the states of 2 of 4 tasks have more tokens than the context of 32: t2 has 71; "
+            "raise the server's context"
+        )
+        assert backend.decide(noul("x" * 33)).ok

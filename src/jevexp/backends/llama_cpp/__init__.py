@@ -13,6 +13,7 @@ from jevexp.backends.llama_cpp.slots import Slots
 from jevexp.backends.llama_cpp.weights import decision_type_of, weights_to_serve
 from jevexp.backends.next_token import Decider
 from jevexp.backends.prompt import PROMPT_VERSION
+from jevexp.backends.protocol import foreseen
 from jevexp.backends.readout import READOUT_VERSION
 from jevexp.backends.rereading import AnswerReader, RequestForm
 from jevexp.backends.transport import Transport
@@ -39,9 +40,13 @@ class LlamaCpp(Connected[LlamaCppBackend]):
     prepare: Callable[[Request], None]
 
     @cached_property
-    def _decision_type(self) -> str | None:
-        """The type in the header of the file that is served here; None where it has none."""
-        gguf = weights_to_serve(self._settings.server, self._model)
+    def _type_to_serve(self) -> str | None:
+        """The decision type of the file that will be served here; None where it has none."""
+        try:
+            gguf = weights_to_serve(self._settings.server, self._model, assemble=False)
+        except InputError:
+            # Said when it is opened.
+            return None
         return decision_type_of(gguf) if gguf else None
 
     @property
@@ -50,7 +55,7 @@ class LlamaCpp(Connected[LlamaCppBackend]):
         if self._facts:
             return native.is_native(self._facts)
         route = self._settings.readout.route
-        return route == "native" or (route == "auto" and self._decision_type is not None)
+        return route == "native" or (route == "auto" and self._type_to_serve is not None)
 
     @property
     def one_at_a_time(self) -> str | None:
@@ -62,8 +67,9 @@ class LlamaCpp(Connected[LlamaCppBackend]):
         """Why a decision model of the served type would refuse a task, without asking it."""
         if not self._is_native:
             return None
+        decision_type = self._facts["decision_type"] if self._facts else self._type_to_serve
         try:
-            native.check_askable(task.state, task.question, self._decision_type)
+            native.check_askable(task.state, task.question, decision_type)
         except native.Unaskable as refusal:
             return str(refusal)
         return None
@@ -86,7 +92,8 @@ class LlamaCpp(Connected[LlamaCppBackend]):
         settings = self._settings
         connection = self._hold(connect(settings, self._model, log_directory))
         route, facts = inspect(connection, settings.server, self._model.alias)
-        self._facts |= facts | {"decision_type": self._decision_type}
+        gguf = facts["gguf"]
+        self._facts |= facts | {"decision_type": decision_type_of(Path(gguf)) if gguf else None}
         decides = "decisions" in (facts["output_modalities"] or ())
         if settings.readout.route == "native" and not decides:
             raise InputError(
@@ -113,27 +120,33 @@ class LlamaCpp(Connected[LlamaCppBackend]):
         self._ask = Decider(client, facts["model"]).decide
 
     def _open_native(self, transport: Transport, route: Mapping[str, str]) -> None:
-        facts, slots, warning = self._facts, None, None
-        if self._settings.isolation == "none":
-            warning = "asked with isolation=none: an answer may depend on the tasks before it"
-        else:
+        facts, slots = self._facts, None
+        if self._settings.isolation == "each":
             slots = Slots(transport, route, facts["total_slots"], facts["n_vocab"])
             facts["emptied_by"] = slots.way
-            if slots.way is None:
-                slots = None
-                warning = (
-                    "this server cannot be made to forget a task: an answer may depend on those "
-                    "before it; start it with --slot-save-path DIR"
-                )
-            else:
-                self.prepare = slots.prepare
+        isolated = slots is not None and slots.way is not None
         facts["readout"] = {
             "version": native.NATIVE_VERSION,
             "route": "native",
-            "isolation": "each" if slots else "none",
+            "isolation": "each" if isolated else "none",
         }
-        facts["warnings"] = [warning] if warning else []
-        self._ask = native.NativeRoute(transport, facts["model"], self._decision_type, slots).decide
+        warnings = [
+            foreseen(self, self._tasks),
+            native.too_long(transport, route, self._tasks, facts["n_ctx"]),
+        ]
+        if slots is None:
+            warnings.append("isolation=none: an answer may depend on the tasks before it")
+        elif isolated:
+            self.prepare = slots.prepare
+        else:
+            warnings.append(
+                "this server cannot be made to forget a task: an answer may depend on those "
+                "before it; start it with --slot-save-path DIR"
+            )
+        facts["warnings"] = [warning for warning in warnings if warning]
+        self._ask = native.NativeRoute(
+            transport, facts["model"], facts["decision_type"], slots if isolated else None
+        ).decide
 
 
 make = LlamaCpp

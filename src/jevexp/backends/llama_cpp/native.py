@@ -4,16 +4,19 @@ The server keeps what it computed for a prompt and reuses it where the next one 
 moves the numbers, and nothing switches it off on this route; `slots` empties them instead.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from jevexp.backends.llama_cpp.client import tokenize
 from jevexp.backends.llama_cpp.slots import Slots
 from jevexp.backends.rereading import RawAnswer, RecordedTransport
 from jevexp.backends.systemone import ask
-from jevexp.backends.transport import HttpPoster, http_error
+from jevexp.backends.transport import Failure, HttpPoster, http_error
 from jevexp.core.decision import Decision, Request
-from jevexp.core.task import Kind, Question
+from jevexp.core.json import dumps
+from jevexp.core.task import Kind, Question, Task
 
 # Goes up with every change of what this route asks, or how its answers are read.
 NATIVE_VERSION = "1"
@@ -55,6 +58,32 @@ def check_askable(state: Any, question: Question, decision_type: str | None) -> 
     if question.type is Kind.CHOICE and count > most:
         model = f"a model of type {decision_type}" if decision_type else "a decision model"
         raise Unaskable("too_many_options", f"{count} options; {model} takes at most {most}")
+
+
+def too_long(
+    transport: HttpPoster, route: Mapping[str, str], tasks: Sequence[Task], context: int | None
+) -> str | None:
+    """Which tasks have more tokens in their state than a prompt may have, in one line.
+
+    A template need not show all of a state, so those are asked all the same. Only what has more
+    bytes than the context has tokens is given to the server's tokenizer.
+    """
+    if context is None:
+        return None
+    counts = {}
+    for task in tasks:
+        text = task.state if isinstance(task.state, str) else dumps(task.state)
+        if len(text.encode()) > context:
+            with suppress(Failure):
+                counts[task.id] = len(tokenize(transport, route, text))
+    over = {task_id: count for task_id, count in counts.items() if count > context}
+    if not over:
+        return None
+    longest = max(over, key=over.__getitem__)
+    return (
+        f"the states of {len(over)} of {len(tasks)} tasks have more tokens than the context of "
+        f"{context}: {longest} has {over[longest]}; raise the server's context"
+    )
 
 
 class NativeRoute:

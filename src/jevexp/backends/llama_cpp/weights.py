@@ -17,19 +17,22 @@ from jevexp.weights.digest import WeightsError
 from jevexp.weights.gguf import read_header
 
 
-def weights_to_serve(server: LlamaServer, model: ModelIdentity) -> Path | None:
+def weights_to_serve(
+    server: LlamaServer, model: ModelIdentity, *, assemble: bool = True
+) -> Path | None:
     """The file to start a server for, or None where a running server is to be used.
 
+    Parts that are not put together yet are left so without `assemble`, and there is no file then.
     Raises InputError where the configuration names weights that are not on this machine.
     """
     if server.base_url is not None:
         return None
     if server.gguf is not None:
         return Path(server.gguf).expanduser()
-    return find_weights(model)
+    return find_weights(model, assemble=assemble)
 
 
-def find_weights(model: ModelIdentity) -> Path | None:
+def find_weights(model: ModelIdentity, *, assemble: bool = True) -> Path | None:
     """The file with the model's weights, or None where the configuration names none.
 
     `model.weights.path` comes first. A package ships the file whole, or as `FILE.part00`,
@@ -66,7 +69,7 @@ def find_weights(model: ModelIdentity) -> Path | None:
         )
     if weights.sha256 is None:
         raise InputError("model.weights.sha256: missing; weights in parts need it to be checked")
-    return _assembled(parts, weights.file, weights.sha256)
+    return _assembled(parts, weights.file, weights.sha256, assemble=assemble)
 
 
 def decision_type_of(gguf: Path) -> str | None:
@@ -89,11 +92,13 @@ def _shipped(distribution: str) -> Iterator[Path]:
             yield from _shipped(name.group())
 
 
-def _assembled(parts: Sequence[Path], name: str, sha256: str) -> Path:
+def _assembled(parts: Sequence[Path], name: str, sha256: str, *, assemble: bool) -> Path | None:
     """The parts as one file, written beside its final place so that a half never looks whole."""
     target = cache_folder() / "weights" / sha256 / name
     if target.is_file():
         return target
+    if not assemble:
+        return None
     try:
         with locked(target.with_name(f"{name}.lock")):
             if not target.is_file():

@@ -7,6 +7,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from jevexp.backends.protocol import Foresees
 from jevexp.cli.compose import compose_command
 from jevexp.cli.console import make_console
 from jevexp.cli.perform import check_paths
@@ -117,7 +118,9 @@ def _check_provider(plan: planning.Plan, report: _Report) -> None:
     for line in identity_findings(identity.report):
         report.console.print(line)
     for kind in Kind:
-        task = next((task for task in plan.tasks if task.kind is kind), None)
+        why_not = backend.why_unaskable if isinstance(backend, Foresees) else lambda _: None
+        of_kind = (task for task in plan.tasks if task.kind is kind)
+        task = next((task for task in of_kind if not why_not(task)), None)
         if task is not None:
             decision = backend.decide(Request.of(task, settings.model.alias))
             _check_decision(task, decision, report)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from hydra._internal.utils import get_args_parser
 from rich.text import Text
 
+from jevexp.backends.protocol import foreseen_before
 from jevexp.cli.compose import compose_command
 from jevexp.cli.console import make_console, make_table
 from jevexp.cli.perform import check_paths
@@ -25,6 +26,7 @@ class Estimate:
         reservation_usd: what all requests reserve together.
         left_usd: what the cap leaves, after what a shared ledger was charged already.
         certain: whether the whole reservation will be charged, since no cost can be known.
+        unaskable: which tasks that are here the provider will not answer, in one line.
     """
 
     settings: Settings
@@ -33,6 +35,7 @@ class Estimate:
     reservation_usd: float
     left_usd: float
     certain: bool
+    unaskable: str | None
 
     @property
     def impossible(self) -> bool:
@@ -65,6 +68,9 @@ def main(arguments: Sequence[str]) -> int:
     console = make_console()
     console.print(table)
     console.print(Text(f"directory: {composition.directory}"))
+    for index, run in enumerate(estimates):
+        if run.unaskable:
+            console.print(Text(f"warning: run {index}: {run.unaskable}", style="bold yellow"))
     faults = _faults(estimates, shared=composition.is_sweep)
     for fault in faults:
         console.print(Text(f"cannot succeed: {fault}", style="red"))
@@ -92,7 +98,8 @@ def overrides_of(arguments: Sequence[str], verb: str, description: str) -> Names
 def estimate(settings: Settings) -> Estimate:
     """What a run would do; reads only files that are on this machine.
 
-    Raises InputError: the tasks or the ledger that are here cannot be used.
+    Raises InputError: the tasks or the ledger that are here cannot be used, or the provider answers
+    none of the tasks.
     """
     caps = settings.caps
     missing = [
@@ -102,10 +109,13 @@ def estimate(settings: Settings) -> Estimate:
         and not settings.dataset.path
         and file_state(pin) is not FileState.CACHED
     ]
+    unaskable = None
     if missing:
         available = sum(pin.tasks for pin in settings.dataset.files)
     else:
-        available = len(load_dataset(settings.dataset).tasks)
+        here = load_dataset(settings.dataset).tasks
+        available = len(here)
+        unaskable = foreseen_before(settings.backend, settings.model, here[: caps.limit])
     tasks = min(available, caps.limit or available)
     cap, charged = check_ledger(settings)
     pricing = settings.pricing
@@ -116,6 +126,7 @@ def estimate(settings: Settings) -> Estimate:
         reservation_usd=tasks * caps.reserve_usd,
         left_usd=max(0.0, cap - charged),
         certain=pricing.input_per_m is None or pricing.output_per_m is None,
+        unaskable=unaskable,
     )
 
 
