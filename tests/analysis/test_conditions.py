@@ -123,3 +123,15 @@ def test_what_a_server_said_may_be_anything(tmp_path: Path) -> None:
     said = warnings(tmp_path, {"started": "2026-99-99T10:00:00.000Z"}, odd)
 
     assert said == ["hosts of the server differ: here, then http://["]
+
+
+def test_how_a_side_was_asked_is_said_where_a_reader_has_to_know(tmp_path: Path) -> None:
+    warned = served(warnings=["isolation=none: an answer may depend on the tasks before it"])
+    runs = [finished(tmp_path / "a", TASKS, **warned), finished(tmp_path / "b", TASKS, **served())]
+
+    line = "isolation=none: an answer may depend on the tasks before it"
+    assert remarks(*runs) == [f"the baseline: {line}"]
+    assert remarks(*runs[::-1]) == [f"the candidate: {line}"]
+    # What a server said may be anything.
+    odd = finished(tmp_path / "c", TASKS, **served(warnings="none"))
+    assert remarks(runs[1], odd) == []

@@ -178,3 +178,12 @@ def test_several_requests_at_once_are_another_measurement_and_one_is_the_old_one
     for number, found in several.items():
         assert found.inputs == one.inputs | {"concurrency": number}
     assert len({one.value, *(found.value for found in several.values())}) == 5
+
+
+def test_the_route_and_its_isolation_are_measured(weights: Path) -> None:
+    each = {"version": "1", "route": "native", "isolation": "each"}
+    values = {
+        taken(weights, readout=readout).value
+        for readout in (each, each | {"isolation": "none"}, {"version": "1", "bias": 12.0})
+    }
+    assert len(values) == 3

@@ -243,6 +243,8 @@ def test_a_run_answers_the_same_in_any_order_after_a_check_and_resumed(
     def run(name: str, *overrides: str, status: int = 0) -> dict[str, list[float]]:
         finished = jevexp(*overrides, f"hydra.run.dir={name}", cwd=tmp_path)
         assert finished.status == status, finished
+        warned = "warning: isolation=none: an answer may depend on" in finished.out
+        assert warned == ("backend.isolation=none" in overrides)
         report = verify_run(tmp_path / name)
         assert report.state is State.VERIFIED, report
         return {
@@ -268,6 +270,10 @@ def test_a_run_answers_the_same_in_any_order_after_a_check_and_resumed(
     assert resumed == approx(answers)
     records = list(RunDirectory(tmp_path / "forwards").records())
     assert all(record.prepare_s is not None for record in records)
+    refused = jevexp(*forwards, "runner.concurrency=2", "hydra.run.dir=two", cwd=tmp_path)
+    assert refused.status == 2
+    assert "set runner.concurrency=1, or backend.isolation=none" in refused.err
+    assert not (tmp_path / "two" / "results.jsonl").exists()
 
     without = [*forwards, "backend.isolation=none"]
     run("none", *without)
