@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jevexp.backends.transport import parsed, unreadable
+from jevexp.backends.bodies import parsed, unreadable
 from jevexp.untrusted.secrets import Secrets
 
 KEY = "sk-Zq8/vN+3tW_x1Lm7RbK2cD9eF4gH6jP0"

@@ -259,6 +259,79 @@ def test_evidence_from_before_headers_were_kept(tmp_path: Path) -> None:
     assert verified(run).check("answers").count == 12
 
 
+LIMITED = Answer({"error": {"message": "slow down", "code": 429}})
+
+
+def test_an_error_under_200_ends_a_run_like_its_status(tmp_path: Path) -> None:
+    with scripted_systemone() as server:
+        server.answers[ENDPOINT] = turns(respond, Answer({"error": "no"}), LIMITED, respond)
+        run = run_here(tmp_path, *systemone(server))
+    report = verified(run)
+    manifest = json.loads((run / MANIFEST).read_bytes())
+    records = lines(run, RESULTS)
+
+    assert [record["error"] for record in records] == [None, "error_body", "error_body_429"]
+    assert [record["status_code"] for record in records] == [200, 200, 200]
+    assert (manifest["stop_reason"], manifest["exit_status"]) == ("rate_limited", 1)
+    assert report.check("answers").count == 3
+
+
+def test_a_run_that_an_error_under_200_did_not_end(tmp_path: Path) -> None:
+    """Somebody makes another failure of the error, so that the run had no reason to stop."""
+    with scripted_systemone() as server:
+        server.answers[ENDPOINT] = turns(LIMITED)
+        run = run_here(tmp_path, *systemone(server))
+    verified(run)
+    edit_line(run, RESULTS, 0, lambda record: record.update(error="bad_answer_model"))
+    reseal(run)
+    report = verify_run(run)
+
+    (message,) = [failure.message for failure in report.check("answers").failures]
+    assert message == "error: results.jsonl:1 says 'bad_answer_model', read: 'error_body_429'"
+    (message,) = [failure.message for failure in report.check("stop").failures]
+    assert message == "stop_reason: rate_limited; the records lead to no rule"
+
+
+def test_a_stop_that_no_body_asked_for(tmp_path: Path) -> None:
+    with scripted_systemone() as server:
+        server.answers[ENDPOINT] = turns(LIMITED)
+        run = run_here(tmp_path, *systemone(server))
+
+    def change(raw: dict[str, Any]) -> None:
+        raw["response"]["body"]["error"]["code"] = 500
+
+    assert forged(run, 0, change) == [
+        "error: results.jsonl:1 says 'error_body_429', read: 'error_body'"
+    ]
+
+
+def test_an_error_under_200_as_earlier_versions_recorded_it(tmp_path: Path) -> None:
+    with scripted_systemone() as server:
+        server.answers[ENDPOINT] = turns(respond, Answer({"error": "no"}))
+        run = run_here(tmp_path, *systemone(server))
+    for number in range(12):
+        edit_raw(run, number, lambda raw: raw["response"].pop("headers"))
+    earlier = {"error": "bad_answer_model", "usage": {"input_tokens": None, "output_tokens": None}}
+    for number in range(1, 12, 2):
+        edit_line(run, RESULTS, number, lambda record: record.update(earlier))
+    reseal(run)
+
+    assert verified(run).check("answers").count == 12
+
+
+def test_a_page_where_a_key_is_in_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the page no more than its size and hash is kept."""
+    monkeypatch.setenv("SERVICE_KEY", "sk-0123456789abcdef")
+    good = {"model": "scripted-1.0", "about": "sk-0123456789abcdef"}
+    with scripted_systemone() as server:
+        server.answers[ENDPOINT] = turns(respond, Answer(b"<html>"), respond, Answer(good))
+        run = run_here(tmp_path, *systemone(server), "backend.key_env=SERVICE_KEY")
+    report = verified(run)
+
+    assert [record["error"] for record in lines(run, RESULTS)] == [None, "bad_response"] * 6
+    assert report.check("answers").count == 12
+
+
 def test_a_failure_that_was_an_answer(tmp_path: Path) -> None:
     """A wrong answer that somebody turned into a failure of the service."""
     with scripted_systemone() as server:

@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from jevexp.backends.bodies import error_body_code, holds_no_answer
 from jevexp.backends.transport import Failure, Reply
-from jevexp.core.decision import Decision, ProbsSource, Request
+from jevexp.core.decision import ERROR_BODY, Decision, ProbsSource, Request
 from jevexp.core.record import Record
 
 # What a connection can come to without an HTTP status, and with one that promised an answer.
-_WITHOUT_STATUS = frozenset({"timeout", "connection_failed"})
+_WITHOUT_STATUS = frozenset({"timeout", "connection_failed", "certificate_refused", "tls_failed"})
 _NO_JSON_OBJECT = frozenset({"bad_response", "response_too_large"})
 # How numbers without a word in JSON are spelled in records.
 _NO_JSON_NUMBER = ("nan", "inf", "-inf")
@@ -95,7 +96,12 @@ def last_reply(raw: RawAnswer, code_of: Callable[[Any], str]) -> Reply:
     body = raw.response["body"]
     if not 200 <= status < 300:
         raise Failure(code_of(body), status, raw.response)
-    if isinstance(body, dict) and code != "response_too_large":
+    of_error = error_body_code(body, code_of(body))
+    # Versions that kept no headers took an error's body for an answer.
+    if of_error and ("headers" in raw.response or code.startswith(ERROR_BODY)):
+        raise Failure(of_error, status, raw.response)
+    refused = code == "bad_response" and isinstance(body, dict) and holds_no_answer(body)
+    if isinstance(body, dict) and code != "response_too_large" and not refused:
         return Reply(status, body, raw.response.get("headers", {}))
     if code not in _NO_JSON_OBJECT:
         raise ValueError(f"a body that is no object is never {code!r}")

@@ -1,30 +1,20 @@
 """One HTTP exchange with a provider: bounded in time and size, never repeated."""
 
-import hashlib
+import ssl
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeGuard
 
 import httpx
 
-from jevexp.core.json import dumps, loads
+from jevexp.backends.bodies import error_body_code, kept_headers, parsed, unpacked, unreadable
+from jevexp.core.json import dumps
 from jevexp.errors import InputError
 from jevexp.untrusted.http import Bounds, bounded_client
 from jevexp.untrusted.secrets import Secrets
 
 MOST_BYTES = 8 << 20
-# What is kept of an answer's headers: who has it in the logs, what it cost, why it is none.
-KEPT_HEADERS = (
-    "content-encoding",
-    "location",
-    "openai-request-id",
-    "request-id",
-    "retry-after",
-    "x-litellm-call-id",
-    "x-litellm-response-cost",
-    "x-request-id",
-)
-_MOST_HEADER = 300
 
 
 class Failure(Exception):
@@ -45,7 +35,7 @@ class Failure(Exception):
 class Reply:
     """An answer with a success status and a JSON object as its body.
 
-    `headers` are those of `KEPT_HEADERS` that came with it.
+    `headers` are the kept ones that came with it.
     """
 
     status: int
@@ -146,6 +136,7 @@ class Transport:
             ):
                 status = response.status_code
                 content_type = response.headers.get("Content-Type")
+                packed = response.headers.get("Content-Encoding", "identity")
                 headers = kept_headers(response.headers, self._secrets)
                 for piece in response.iter_raw():
                     raw += piece
@@ -154,70 +145,40 @@ class Transport:
         except httpx.TimeoutException as error:
             raise Failure("timeout") from error
         except httpx.TransportError as error:
-            code = "response_too_large" if allowance.exceeded else "connection_failed"
+            code = "response_too_large" if allowance.exceeded else connection_code(error)
             raise Failure(code) from error
-        whole = len(raw) <= MOST_BYTES
-        try:
-            body, repeats_secret = parsed(bytes(raw), self._secrets) if whole else (None, False)
-        except ValueError:
-            body, repeats_secret = None, False
+        content, whole = bytes(raw), len(raw) <= MOST_BYTES
+        body: Any = None
+        repeats_secret = False
+        if whole:
+            content = unpacked(content, packed, MOST_BYTES)
+            whole = len(content) <= MOST_BYTES
+        if whole:
+            with suppress(ValueError):
+                body, repeats_secret = parsed(content, self._secrets)
         shown = body
         if not isinstance(body, dict):
-            shown = unreadable(bytes(raw), content_type, self._secrets)
+            shown = unreadable(content, content_type, self._secrets)
         evidence = _evidence(path, shown, headers)
         if not 200 <= status < 300:
             raise Failure(self._code_of(body), status, evidence)
         if not whole:
             raise Failure("response_too_large", status, evidence)
+        if of_error := error_body_code(body, self._code_of(body)):
+            raise Failure(of_error, status, evidence)
         # An answer with a part replaced is not the one that was given.
         if not isinstance(body, dict) or repeats_secret:
             raise Failure("bad_response", status, evidence)
         return Reply(status, body, headers)
 
 
-# Enough of a body that is not what was expected to see what it was.
-_EXCERPT_BYTES = 2000
-# A header may hold a secret too: only these are shown.
-_KNOWN_TYPES = frozenset(
-    f"application/{name}" for name in ("json", "octet-stream", "problem+json", "x-ndjson", "xml")
-) | {"text/event-stream", "text/html", "text/plain", "text/xml"}
-
-
-def kept_headers(headers: Mapping[str, str], secrets: Secrets) -> dict[str, str]:
-    """The headers of `KEPT_HEADERS`, by lower-case name: cut, and without any secret."""
-    return {
-        name: secrets.without(headers[name])[:_MOST_HEADER]
-        for name in KEPT_HEADERS
-        if name in headers
-    }
-
-
-def parsed(raw: bytes, secrets: Secrets) -> tuple[Any, bool]:
-    """A body as JSON in which no secret is left, and whether there was one.
-
-    Raises ValueError where it is no JSON, or a secret is spread over it.
-    """
-    body = loads(raw)
-    if not secrets.in_use:
-        return body, False
-    kept = secrets.without(body)
-    if secrets.spread_over(dumps(kept)):
-        raise ValueError("a secret is spread over it")
-    return kept, kept != body
-
-
-def unreadable(raw: bytes, content_type: str | None, secrets: Secrets) -> Any:
-    """A body that is no JSON, or not whole.
-
-    Its beginning where no secret is in use. Otherwise what can be said of it without showing any:
-    there is no end of ways in which a secret could be spelled in bytes that nobody understands.
-    """
-    if not secrets.in_use:
-        return raw[:_EXCERPT_BYTES].decode(errors="replace")
-    media_type = (content_type or "").partition(";")[0].strip().lower()
-    return {
-        "withheld": "it could hold the key",
-        "bytes": len(raw),
-        "content_type": media_type if media_type in _KNOWN_TYPES else None,
-        "sha256": hashlib.sha256(raw).hexdigest(),
-    }
+def connection_code(error: BaseException) -> str:
+    """The code for an exchange that broke, by what is at the bottom of the error."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return "certificate_refused"
+        if isinstance(cause, ssl.SSLError):
+            return "tls_failed"
+        cause = cause.__cause__ or cause.__context__
+    return "connection_failed"

@@ -7,6 +7,11 @@ from typing import Any
 
 from jevexp.core.task import Question, Task
 
+# The provider refuses us, or asks us to go away: more requests would only cost.
+STOP_STATUSES = frozenset({401, 403, 429})
+# The code of an error under a status of success; one of these statuses may follow it, after `_`.
+ERROR_BODY = "error_body"
+
 
 class ProbsSource(StrEnum):
     """Where a distribution comes from."""

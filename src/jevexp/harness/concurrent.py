@@ -11,7 +11,7 @@ from typing import NamedTuple
 from jevexp.core.record import Record
 from jevexp.core.task import Task
 from jevexp.harness.runner import Reserved, RunContext, RunOutcome, TaskSteps
-from jevexp.harness.stops import STOP_STATUSES, StopReason, StopRules
+from jevexp.harness.stops import StopReason, StopRules, stop_status
 from jevexp.ledger.state import CapReached, LedgerUnavailable, Overcharged
 from jevexp.store import RunDirectory
 
@@ -289,7 +289,7 @@ class WorkerPool:
             with self._changed:
                 self._under_way -= 1
                 self._changed.notify_all()
-        if answered.decision.status_code in STOP_STATUSES:
+        if stop_status(answered.decision.status_code, answered.decision.error):
             # Whatever the tasks before it come to, the run ends here at the latest.
             self.send_no_more()
         with self._disk(settles=True):

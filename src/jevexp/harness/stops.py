@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from jevexp.core.decision import ERROR_BODY, STOP_STATUSES
 from jevexp.core.record import Record
 
-# The provider refuses us, or asks us to go away: more requests would only cost.
-STOP_STATUSES = frozenset({401, 403, 429})
+_IN_BODIES = {f"{ERROR_BODY}_{status}": status for status in STOP_STATUSES}
 # The provider read the request and found it unanswerable: a wrong answer, not an outage.
 UNPROCESSABLE = 422
 MAX_FAILURES_IN_A_ROW = 3
@@ -37,10 +37,24 @@ class ExpectedModel:
     name: str | None
 
 
-class StopRules:
-    """What the records, in dataset order, say about going on; `expected` None accepts any model."""
+def stop_status(status: int | None, error: str | None) -> int | None:
+    """The status that ends a run after an attempt, or None.
 
-    def __init__(self, expected: ExpectedModel | None) -> None:
+    One that a body tells under a status of success is no rule of the benchmark: it counts as if it
+    were the status, and the record keeps the status that came.
+    """
+    return status if status in STOP_STATUSES else _IN_BODIES.get(error or "")
+
+
+class StopRules:
+    """What the records, in dataset order, say about going on; `expected` None accepts any model.
+
+    `bodies` is whether a status that only a body tells counts, as it does not for the pinned
+    harness.
+    """
+
+    def __init__(self, expected: ExpectedModel | None, *, bodies: bool = True) -> None:
+        self._bodies = bodies
         self._any_model = expected is None
         self._model = expected.name if expected else None
         self._failures = 0
@@ -49,9 +63,8 @@ class StopRules:
         """Why no further task is to be sent after this record, or None."""
         failed = not record.ok and record.status_code != UNPROCESSABLE
         self._failures = self._failures + 1 if failed else 0
-        if record.status_code in STOP_STATUSES:
-            limited = record.status_code == 429
-            return StopReason.RATE_LIMITED if limited else StopReason.ACCESS_REFUSED
+        if status := stop_status(record.status_code, record.error if self._bodies else None):
+            return StopReason.RATE_LIMITED if status == 429 else StopReason.ACCESS_REFUSED
         if self._failures >= MAX_FAILURES_IN_A_ROW:
             return StopReason.FAILURES_IN_A_ROW
         # Of a failed attempt nobody knows who would have answered.

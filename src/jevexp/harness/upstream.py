@@ -97,7 +97,7 @@ class UpstreamRunner:
         self._ledger = ledger
         self._results = run.files.path / RESULTS
         self._position = 0
-        self._rules = StopRules(run.expected)
+        self._rules = StopRules(run.expected, bodies=False)
         self._stop: StopReason | None = None
         self._attempted = 0
 

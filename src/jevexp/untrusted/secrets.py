@@ -14,7 +14,8 @@ _SHORTEST = 8
 _MOST_PIECES = 4
 # Escapes may be escaped again.
 _MOST_LAYERS = 3
-_MARK = "[key]"
+# Stands where a secret was.
+MARK = "[key]"
 _ESCAPE = re.compile(r"\\u\{?([0-9a-fA-F]{2,6})\}?|\\x([0-9a-fA-F]{2})|\\([0-7]{3})|\\(.)", re.S)
 # Joins what was put between the letters.
 _LETTERLESS = re.compile(r"[\W_]+")
@@ -75,11 +76,11 @@ class Secrets:
         """Plain JSON in which every string that repeats a secret, keys too, is replaced."""
         if isinstance(value, str) and self.occur_in(value):
             for secret in self._long:
-                value = value.replace(secret, _MARK)
+                value = value.replace(secret, MARK)
             # The rest of the text is shown where nothing else of the secret is in it.
-            return _MARK if self.occur_in(value) else value
+            return MARK if self.occur_in(value) else value
         if type(value) is int:
-            return _MARK if self.occur_in(str(value)) else value
+            return MARK if self.occur_in(str(value)) else value
         if isinstance(value, list):
             return [self.without(part) for part in value]
         if isinstance(value, dict):

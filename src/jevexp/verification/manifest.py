@@ -164,7 +164,8 @@ def check_stop(
     model = manifest.backend.description.get("model")
     model = next(taken_over, None) if model is None else model
     strict = context.resolved["identity"] == "strict"
-    rules = StopRules(ExpectedModel(model) if strict else None)
+    native = manifest.harness.name == "native"
+    rules = StopRules(ExpectedModel(model) if strict else None, bodies=native)
     rule: StopReason | None = None
     n_after = 0
     own = [task_id for task_id in records if task_id not in context.adopted]

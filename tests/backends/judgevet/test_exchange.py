@@ -56,20 +56,34 @@ def test_both_directions_are_kept() -> None:
     assert (kept.status, kept.model, kept.failure) == (200, "m", None)
 
 
-def test_a_packed_body_is_not_unpacked() -> None:
-    packed = Answer(gzip.compress(b" " * (64 << 20)), headers={"Content-Encoding": "gzip"})
+def test_a_packed_body_is_unpacked() -> None:
+    packed = Answer(gzip.compress(b'{"model": "m"}'), headers={"Content-Encoding": "gzip"})
+    with scripted_llama() as server:
+        server.answers["/x"] = packed
+        transport = RecordingTransport(httpx, server.url, 5.0)
+        with httpx.Client(base_url=server.url, transport=transport) as client:  # type: ignore[arg-type]
+            assert client.get("/x").json() == {"model": "m"}
+    (kept,) = transport.exchanges
+    assert (kept.model, kept.failure) == ("m", None)
+    headers = {"content-encoding": "gzip"}
+    whole = {"endpoint": "/x", "body": {"model": "m"}, "headers": headers}
+    assert kept.received_json(Secrets([])) == (whole, False)
+
+
+def test_a_packed_body_is_unpacked_no_further_than_the_bound() -> None:
+    packed = Answer(gzip.compress(b" " * (65 << 20)), headers={"Content-Encoding": "gzip"})
     with scripted_llama() as server:
         server.answers["/x"] = packed
         transport = RecordingTransport(httpx, server.url, 5.0)
         with (
             httpx.Client(base_url=server.url, transport=transport) as client,  # type: ignore[arg-type]
-            pytest.raises(httpx.ReadError, match="packed"),
+            pytest.raises(httpx.ReadError, match="too large"),
         ):
             client.get("/x")
         (request,) = server.seen
     assert request.headers["Accept-Encoding"] == "identity"
     (kept,) = transport.exchanges
-    assert (kept.failure, kept.received) == ("bad_response", b"")
+    assert (kept.failure, kept.received) == ("response_too_large", packed.body)
 
 
 def test_headers_that_drip_are_left_when_the_time_is_up() -> None:

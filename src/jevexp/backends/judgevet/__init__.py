@@ -144,6 +144,8 @@ class Decider:
             response = raised
         else:
             decision = self._answer(response, probs)
+        if not decision.ok and self._telling and (of_error := self._telling.error_code):
+            decision = replace(decision, error=of_error)
         evidence, repeats_key = self._received(response)
         if decision.ok and (repeats_key or self._secrets.occur_in(decision.model)):
             decision = replace(failure, error="bad_response", status_code=self._status)

@@ -7,7 +7,8 @@ from typing import Any
 
 import httpx
 
-from jevexp.backends.transport import kept_headers, name_or_none, parsed, unreadable
+from jevexp.backends.bodies import error_body_code, kept_headers, parsed, unpacked, unreadable
+from jevexp.backends.transport import connection_code, name_or_none
 from jevexp.core.json import loads
 from jevexp.errors import InputError
 from jevexp.untrusted.http import BoundedTransport, Bounds
@@ -17,6 +18,8 @@ from jevexp.untrusted.secrets import Secrets
 _MOST_BYTES = 64 << 20
 # Longer bodies are in evidence by their length and their hash.
 _MOST_KEPT = 64 << 10
+# Headers that no longer fit a body that was unpacked.
+_OF_THE_WIRE = frozenset({b"content-encoding", b"content-length", b"transfer-encoding"})
 # We sent no key in a body.
 _NO_SECRETS = Secrets([])
 
@@ -36,6 +39,16 @@ class Exchange:
         """What was sent, as evidence."""
         body, _ = _kept(self.sent, "application/json", _NO_SECRETS)
         return {"endpoint": self.endpoint, "body": body}
+
+    @property
+    def error_code(self) -> str | None:
+        """The code for an error that came under a status of success, or None."""
+        if self.status is None or not 200 <= self.status < 300:
+            return None
+        try:
+            return error_body_code(loads(self.received))
+        except ValueError:
+            return None
 
     @property
     def model(self) -> str | None:
@@ -90,13 +103,13 @@ class RecordingTransport:
             exchange.failure = "connection_failed"
             # typevet sends a request again after this error, and after no other.
             raise package.ReadError(str(error), request=request) from error
-        except package.TransportError:
-            code = "response_too_large" if allowance.exceeded else "connection_failed"
+        except package.TransportError as error:
+            code = "response_too_large" if allowance.exceeded else connection_code(error)
             exchange.failure = exchange.failure or code
             raise
         return package.Response(
             response.status_code,
-            headers=response.headers,
+            headers=[pair for pair in response.headers.raw if pair[0].lower() not in _OF_THE_WIRE],
             content=exchange.received,
             extensions=response.extensions,
         )
@@ -112,12 +125,9 @@ class RecordingTransport:
         self.close()
 
     def _read(self, response: Any, exchange: Exchange) -> None:
-        """The whole body, which is not unpacked: a small one could become a huge one."""
+        """The whole body, unpacked within the same bound."""
         body = bytearray()
         try:
-            if response.headers.get("Content-Encoding", "identity") != "identity":
-                exchange.failure = "bad_response"
-                raise self._package.ReadError("the body is packed")
             for piece in response.stream:
                 body += piece
                 if len(body) > _MOST_BYTES:
@@ -126,6 +136,12 @@ class RecordingTransport:
         finally:
             exchange.received = bytes(body)
             response.close()
+        encoding = response.headers.get("Content-Encoding", "")
+        content = unpacked(exchange.received, encoding, _MOST_BYTES)
+        if len(content) > _MOST_BYTES:
+            exchange.failure = "response_too_large"
+            raise self._package.ReadError("the body is too large")
+        exchange.received = content
 
 
 def _kept(raw: bytes, content_type: str | None, secrets: Secrets) -> tuple[Any, bool]:
