@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[1]
 PARTS: tuple[tuple[str, ...], ...] = (
     ("bench/startup.py",),
     ("bench/readout.py",),
+    ("-m", "bench.native"),
     ("bench/ledger.py",),
     ("bench/concurrency.py",),
     ("bench/slots.py",),
