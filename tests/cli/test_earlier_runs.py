@@ -3,6 +3,7 @@
 `tests/fixtures/before_redesign` says how its runs were made.
 """
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -11,9 +12,11 @@ from typing import Any
 import pytest
 
 from jevexp.cli.main import main
+from jevexp.core.json import dumps
 from jevexp.store import RunDirectory, RunStatus
 from jevexp.store.manifest import Program
 from jevexp.verification import State, verify_run
+from tests.support.scripted_llama import Answer, scripted_llama
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "before_redesign"
 INCOMPLETE, KILLED = Path("outputs/day/incomplete"), Path("outputs/day/killed")
@@ -149,3 +152,30 @@ def test_one_that_was_killed_is_gone_on_with() -> None:
     summary = run.read_summary()
     assert summary is not None
     assert (summary.n_correct, summary.n_scorable, summary.n_valid) == (7, 9, 11)
+
+
+def test_a_run_from_before_routes_goes_on_by_token(workplace: Path) -> None:
+    with scripted_llama() as server:
+        server.answers["/completion"] = lambda body: Answer(status=500)
+        address = f"backend.server.base_url={server.url}"
+        command = ["dataset=demo", "caps.limit=4", "tracking=none", "backend=llama_cpp", address]
+        command += ["model=unclaimed", "model.alias=m", "hydra.run.dir=before"]
+        assert main(command) == 1
+        before = RunDirectory(workplace / "before")
+        fields = json.loads((before.path / "manifest.json").read_text())
+        config = fields["config"]
+        del config["resolved"]["backend"]["isolation"]
+        del config["resolved"]["backend"]["readout"]["route"]
+        canonical = dumps(config["resolved"], sort_keys=True).encode()
+        config["sha256"] = hashlib.sha256(canonical).hexdigest()
+        (before.path / "manifest.json").write_text(json.dumps(fields))
+        (before.path / "checksums.sha256").unlink()
+
+        server.answers.clear()
+        assert main(["resume=before", address, "hydra.run.dir=after"]) == 0
+
+    manifest = RunDirectory(workplace / "after").read_manifest()
+    assert manifest.fingerprint == before.read_manifest().fingerprint
+    assert manifest.backend.description["readout"] == fields["backend"]["description"]["readout"]
+    assert "route" not in manifest.backend.description["readout"]
+    assert verify_run(workplace / "after").state is State.VERIFIED

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from jevexp.cli.main import main
 from jevexp.cli.resumed_settings import resume_command, resumed_settings
 from jevexp.errors import InputError
-from jevexp.settings import PROVIDERS, Settings
+from jevexp.settings import PROVIDERS, LlamaCppBackend, Settings
 from jevexp.settings.resuming import (
     FIELDS_BY_ORIGIN,
     ORIGINS,
@@ -462,3 +462,11 @@ def test_access_for_a_group_is_for_whoever_resumes_to_give() -> None:
     # As in manifests from before there was such a field.
     del config["group_access"]
     assert resumed(config).group_access is False
+
+
+def test_a_run_from_before_routes_takes_what_is_usual_now() -> None:
+    config = resolved("backend=llama_cpp", "model=unclaimed", "model.alias=m")
+    del config["backend"]["isolation"], config["backend"]["readout"]["route"]
+    backend = resumed(config).backend
+    assert isinstance(backend, LlamaCppBackend)
+    assert (backend.readout.route, backend.isolation) == ("auto", "each")
