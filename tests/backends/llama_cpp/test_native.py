@@ -165,6 +165,24 @@ def test_a_server_that_cannot_forget_is_asked_and_it_is_said(
     assert "--slot-save-path" in description["warnings"][0]
 
 
+@pytest.mark.parametrize(
+    ("slots", "vocabulary"), [(1 << 30, 1000), (0, 1000), (-1, 1000), (None, 1000), (SLOTS, "many")]
+)
+def test_what_makes_no_sense_empties_nothing(
+    server: ScriptedLlama, opened: Open, slots: Any, vocabulary: Any
+) -> None:
+    entry = {"id": MODEL, "architecture": {"output_modalities": ["decisions"]}}
+    meta = {"n_vocab": vocabulary}
+    server.answers["/v1/models"] = Answer({"data": [entry | {"meta": meta}]})
+    server.answers["/props"] = Answer({"total_slots": slots})
+    server.answers[ERASURES[0]] = NO_ERASING
+    description = opened(chosen(server.url)).describe()
+
+    assert description["emptied_by"] is None
+    assert description["readout"]["isolation"] == "none"
+    assert "/completion" not in server.paths()
+
+
 def test_without_isolation_nothing_is_emptied(server: ScriptedLlama, opened: Open) -> None:
     backend = opened(chosen(server.url, isolation="none"))
 

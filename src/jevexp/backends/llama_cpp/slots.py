@@ -1,6 +1,7 @@
 """The slots of a llama.cpp server, made to forget what was asked before."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from jevexp.backends.transport import Failure, Transport
 from jevexp.core.decision import Request
@@ -8,12 +9,14 @@ from jevexp.core.decision import Request
 # The cheapest first. Erasing takes about a millisecond, and a folder that the server may save slots
 # in; another prompt takes as long as the model needs for one token. An encoder takes none.
 _WAYS = ("erase", "other_prompt")
+# Far above any real server; emptying takes a request for each.
+_MOST_SLOTS = 1 << 10
 
 
 class Slots:
     """A server's slots; `way` is how they are emptied, None where this server cannot be made to.
 
-    `count` and `vocabulary`, which is the number of tokens in it, are as the server says them.
+    `count` and `vocabulary`, the number of tokens in it, are as the server says them.
     """
 
     def __init__(
@@ -21,13 +24,13 @@ class Slots:
         transport: Transport,
         route: Mapping[str, str],
         count: int | None,
-        vocabulary: int | None,
+        vocabulary: Any,
     ) -> None:
         self._transport = transport
         self._route = dict(route)
-        self._count = count or 0
+        self._count = count if count is not None and count <= _MOST_SLOTS else 0
         # As good as no prompt begins with the vocabulary's last token.
-        self._other = [vocabulary - 1] if vocabulary else None
+        self._other = [vocabulary - 1] if type(vocabulary) is int else None
         self._empty = False
         self.way = next((way for way in _WAYS if self._emptied(way)), None)
 
@@ -41,7 +44,7 @@ class Slots:
         return empty
 
     def _emptied(self, way: str | None) -> bool:
-        if not self._count or (way == "other_prompt" and self._other is None):
+        if self._count < 1 or (way == "other_prompt" and self._other is None):
             return False
         try:
             for slot in range(self._count):
