@@ -189,7 +189,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     return lambda **changes: copy_as_decision(source, path, "lfm2-d1", **changes)
 
 
-EQUALS = [noul(), PAIR[1], PAIR[0], choice(2), choice(26), score(2), score(10)]
+EQUALS = [noul(), PAIR[1], PAIR[0], choice(12), score(10)]
 
 
 def test_with_our_prompt_it_answers_what_the_token_readout_reads(
