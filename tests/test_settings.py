@@ -147,6 +147,30 @@ def test_an_unknown_field_comes_with_the_nearest_right_one(override: str, line: 
 
 
 @pytest.mark.parametrize(
+    ("backend", "field", "hint"),
+    [
+        ("llama_cpp", "backend.base_url", "did you mean backend.server.base_url?"),
+        ("llama_cpp", "backend.timeout_s", "did you mean backend.request_timeout_s?"),
+        ("llama_cpp", "backend.gguf", "did you mean backend.server.gguf?"),
+        ("systemone", "backend.server.base_url", "did you mean backend.base_url?"),
+        ("fake", "backend.base_url", "backend has accuracy, kind, latency_s, mode, "),
+        ("fake", "backend.server.base_url", "backend has accuracy, kind, latency_s, mode, "),
+    ],
+)
+def test_the_nearest_field_is_one_of_the_chosen_kind(backend: str, field: str, hint: str) -> None:
+    with pytest.raises(InputError) as raised:
+        compose(f"backend={backend}", f"{field}=x")
+    assert str(raised.value).startswith(f"{field}: no such field; {hint}")
+
+
+def test_a_file_s_unknown_field_is_held_against_its_kind() -> None:
+    fields = compose("backend=llama_cpp").model_dump(mode="json")
+    fields["backend"]["base_url"] = "http://127.0.0.1:1"
+    with pytest.raises(InputError, match=r"^backend.base_url: .* mean backend.server.base_url\?$"):
+        Settings.of(fields)
+
+
+@pytest.mark.parametrize(
     ("part", "settings", "line"),
     [
         ("tracking", Tracking, "tracking.timeout: no such field; did you mean tracking.timeout_s?"),

@@ -2,6 +2,7 @@
 
 import json
 import re
+import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -68,7 +69,7 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def scripted_llama() -> Iterator[ScriptedLlama]:
+def scripted_llama(tls: ssl.SSLContext | None = None) -> Iterator[ScriptedLlama]:
     """A running server; its port is free again afterwards."""
     script = ScriptedLlama()
 
@@ -120,6 +121,9 @@ def scripted_llama() -> Iterator[ScriptedLlama]:
 
     server = _Server(("127.0.0.1", 0), Handler)
     script.url = f"http://127.0.0.1:{server.server_port}"
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+        script.url = f"https://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:

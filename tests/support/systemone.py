@@ -1,5 +1,6 @@
 """A scripted System One service, and settings and questions for tests of the provider."""
 
+import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -34,9 +35,9 @@ def settings(
 
 
 @contextmanager
-def scripted_systemone() -> Iterator[ScriptedLlama]:
+def scripted_systemone(tls: ssl.SSLContext | None = None) -> Iterator[ScriptedLlama]:
     """A running service that hides what it need not have, as hosted ones do."""
-    with scripted_llama() as server:
+    with scripted_llama(tls) as server:
         server.answers = {
             "/health": Answer({"detail": "Not Found"}, status=404),
             "/v1/models": Answer({"detail": "Not Found"}, status=404),

@@ -35,6 +35,12 @@ def test_https_and_this_machine_may_get_a_key(url: str) -> None:
     check_address(url, allow_http=False)
 
 
+@pytest.mark.parametrize("url", ["http://0.0.0.0:8080", "https://0.0.0.0", "http://[::]:8080"])
+def test_where_a_server_listens_is_no_address_to_ask(url: str) -> None:
+    with pytest.raises(ValueError, match=r"^base_url: a server listens on .* write 127\.0\.0\.1 "):
+        check_address(url, allow_http=True)
+
+
 @pytest.mark.parametrize(
     "url",
     [
@@ -46,7 +52,6 @@ def test_https_and_this_machine_may_get_a_key(url: str) -> None:
         "http://127.0.0.1%2ea.example",
         "http://2130706433",
         "http://0x7f.1",
-        "http://0.0.0.0",
         "http://[2001:db8::1]",
     ],
 )

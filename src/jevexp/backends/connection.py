@@ -5,8 +5,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
+from jevexp.backends.causes import Failed, Service
 from jevexp.backends.server import CommandServer, StartedServer
-from jevexp.backends.transport import Failure, Transport, http_error
+from jevexp.backends.transport import CLOSED, NO_HTTP, Failure, Transport, http_error
 from jevexp.core.decision import Decision, Request
 from jevexp.core.task import Task
 from jevexp.errors import InputError
@@ -15,7 +16,12 @@ from jevexp.settings.backends import HttpBackend
 from jevexp.settings.base import read_secret
 
 # Why a service cannot be used, by the code of a failed request.
-REASONS = {"connection_failed": "no server answers there", "timeout": "it does not answer in time"}
+REASONS = {
+    "certificate_refused": "its certificate is not trusted here",
+    "connection_failed": "no server answers there",
+    "timeout": "it does not answer in time",
+    "tls_failed": "TLS fails",
+}
 
 
 class Connection:
@@ -92,21 +98,18 @@ def unusable(
 
     `service` is what should answer at `url`; `at` is the group of settings that holds both fields.
     """
-    if failure.status in (401, 403):
-        return InputError(
-            f"{at}.key_env: {url} wants an API key (HTTP {failure.status}); "
-            f"{key_advice(f'{at}.key_env', key_env)}"
-        )
-    http_error = {"http_error": f"HTTP {failure.status}"}
-    reason = (REASONS | http_error).get(failure.code, f"it does not answer like {service}")
+    failed = Failed(failure.code, failure.status, failure.evidence)
+    todo = failed.todo(Service(url, at, key_env)) or todo
+    if failed.refused:
+        return InputError(f"{at}.key_env: {url} wants an API key (HTTP {failure.status}); {todo}")
+    reason = REASONS.get(failure.code, f"it does not answer like {service}")
+    if failure.code == "http_error":
+        reason = f"HTTP {failure.status}"
+    if failed.words in (CLOSED, NO_HTTP):
+        reason = failed.words
+    elif failed.words:
+        reason += f" ({failed.words})"
     return InputError(f"{at}.base_url: {url} is not usable: {reason}; {todo}")
-
-
-def key_advice(field: str, key_env: str | None) -> str:
-    """What to do about a refused key, which the variable `key_env` holds, if there is any."""
-    if key_env is None:
-        return f"set {field} to the environment variable that holds its API key"
-    return f"check the API key in the environment variable {key_env}"
 
 
 AnySettings = TypeVar("AnySettings", bound=BackendSettings)

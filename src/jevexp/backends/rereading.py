@@ -90,9 +90,11 @@ def last_reply(raw: RawAnswer, code_of: Callable[[Any], str]) -> Reply:
     """
     status, code = raw.record.status_code, raw.record.error or ""
     if status is None:
-        if code not in _WITHOUT_STATUS or raw.response is not None:
+        # Earlier versions kept no reason.
+        kept = raw.response is None or set(raw.response) == {"endpoint", "reason"}
+        if code not in _WITHOUT_STATUS or not kept:
             raise ValueError(f"no connection ends with {code!r} and without a status")
-        raise Failure(code)
+        raise Failure(code, None, raw.response)
     body = raw.response["body"]
     if not 200 <= status < 300:
         raise Failure(code_of(body), status, raw.response)

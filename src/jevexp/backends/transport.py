@@ -14,6 +14,9 @@ from jevexp.errors import InputError
 from jevexp.untrusted.http import Bounds, bounded_client
 from jevexp.untrusted.secrets import Secrets
 
+# Why a connection that was made brought nothing.
+CLOSED = "it closed the connection without a whole answer"
+NO_HTTP = "what answers is no HTTP"
 MOST_BYTES = 8 << 20
 
 
@@ -145,8 +148,11 @@ class Transport:
         except httpx.TimeoutException as error:
             raise Failure("timeout") from error
         except httpx.TransportError as error:
-            code = "response_too_large" if allowance.exceeded else connection_code(error)
-            raise Failure(code) from error
+            if allowance.exceeded:
+                raise Failure("response_too_large") from error
+            code, reason = broken(error)
+            evidence = {"endpoint": path, "reason": reason} if reason else None
+            raise Failure(code, None, evidence) from error
         content, whole = bytes(raw), len(raw) <= MOST_BYTES
         body: Any = None
         repeats_secret = False
@@ -172,13 +178,20 @@ class Transport:
         return Reply(status, body, headers)
 
 
-def connection_code(error: BaseException) -> str:
-    """The code for an exchange that broke, by what is at the bottom of the error."""
+def broken(error: BaseException) -> tuple[str, str | None]:
+    """The code for an exchange that broke, and why, in words that are no server's own."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
-            return "certificate_refused"
+            return "certificate_refused", cause.verify_message
         if isinstance(cause, ssl.SSLError):
-            return "tls_failed"
+            return "tls_failed", (cause.reason or "").replace("_", " ").lower() or None
+        if isinstance(cause, ConnectionResetError | BrokenPipeError):
+            return "connection_failed", CLOSED
+        if isinstance(cause, OSError) and cause.strerror:
+            return "connection_failed", cause.strerror
         cause = cause.__cause__ or cause.__context__
-    return "connection_failed"
+    if type(error).__name__ != "RemoteProtocolError":
+        return "connection_failed", None
+    closed = str(error).startswith("Server disconnected")
+    return "connection_failed", CLOSED if closed else NO_HTTP

@@ -22,7 +22,12 @@ from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
-from hydra.errors import HydraException, MissingConfigException, OverrideParseException
+from hydra.errors import (
+    ConfigCompositionException,
+    HydraException,
+    MissingConfigException,
+    OverrideParseException,
+)
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
@@ -35,6 +40,7 @@ from jevexp.errors import InputError
 from jevexp.settings import Settings, unknown_field
 from jevexp.untrusted.writing import make_folder, write_new
 
+_NO_FIELD = re.compile(r"Could not (?:override|append to config\.) '?([\w.@/-]+)")
 # Made once in the launching process: two starts in the same second never share a directory.
 _LAUNCH_UID = secrets.token_hex(3)
 # What a value on the command line may cause inside of Hydra, which does not check it first.
@@ -250,7 +256,12 @@ def _compose(overrides: Sequence[str], fields: Collection[str], number: int = 0)
     """Compose with Hydra's node, and check that node; the search path is the first override."""
     # A sweeper's parameters may have added some.
     _checked_fields(overrides[1:])
-    composed = compose("config", list(overrides), return_hydra_config=True)
+    try:
+        composed = compose("config", list(overrides), return_hydra_config=True)
+    except ConfigCompositionException as error:
+        if field := _NO_FIELD.search(str(error)):
+            raise InputError(_refused_override(field[1], str(error), overrides)) from error
+        raise
     composed.hydra.job.num = number
     composed.hydra.job.id = str(number)
     check_hydra_node(composed, _own_node(overrides[0]), overrides, fields)
@@ -326,20 +337,30 @@ def _one_line(error: Exception) -> str:
         )
     if isinstance(error, YAMLError):
         return f"not YAML: {' '.join(text.split())}"
-    if match := re.search(r"Could not (?:override|append to config\.) '?([\w.@/-]+)", text):
-        return _refused_override(match[1], text)
+    if field := _NO_FIELD.search(text):
+        return _refused_override(field[1], text)
     if match := re.search(r"Ambiguous value for argument '(.+?)'", text):
         return f"{match[1]}: several values; sweep over them with -m, or write a list as [a,b]"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return ": ".join(lines[:2]) or type(error).__name__
 
 
-def _refused_override(field: str, text: str) -> str:
+def _refused_override(field: str, text: str, overrides: Sequence[str] = ()) -> str:
     if "multiple values" in text:
         return f"{field}: given twice"
     if re.match(r"hydra\b", field):
         return f"{field}: Hydra has no such field; see jevexp --cfg hydra"
-    return unknown_field(field.replace("/", "."), Settings)
+    return unknown_field(field.replace("/", "."), Settings, values=_chosen(overrides))
+
+
+def _chosen(overrides: Sequence[str]) -> Any:
+    """What the groups among the overrides make of the configuration; null where that is unknown."""
+    groups = [o.input_line or "" for o in _parse(overrides) if "." not in o.key_or_group]
+    try:
+        composed = compose("config", [*overrides[:1], *groups])
+    except (HydraException, OmegaConfBaseException):
+        return None
+    return OmegaConf.to_container(composed, resolve=False)
 
 
 def _missing_option(error: MissingConfigException) -> str:

@@ -13,6 +13,7 @@ from rich.text import Text
 from jevexp.analysis.comparison import RunStatistics
 from jevexp.analysis.metrics import METRICS
 from jevexp.cli.console import make_table
+from jevexp.cli.failures import ROUNDS, Failures, are_rounded, may_round
 from jevexp.core.identity import ClaimStatus, IdentityReport, in_words
 from jevexp.core.record import GroupSummary, Summary
 from jevexp.errors import InputError
@@ -22,7 +23,6 @@ from jevexp.store.directory import MANIFEST
 from jevexp.store.finding import SWEEP_FILE, read_sweep_file, sweep_members, sweep_order
 from jevexp.store.manifest import differing_overrides
 
-_MOST_FAULTS = 3
 # Above this share outside the options, the model did not mean to choose one of them.
 STRAY_MASS = 0.5
 _HEADINGS = [f">{metric.heading}" for metric in METRICS.values()] + [">p50 s"]
@@ -214,10 +214,18 @@ def report_run(
                 "of the options; is it the right model and chat template?",
             )
         )
-    for failure in _failures(directory):
-        console.print(Text(f"  {failure}"))
+    answers = (
+        record.probs_as_returned
+        for record in directory.records()
+        if may_round(record.status_code, record.probs_source)
+    )
+    if are_rounded(answers):
+        console.print(Text.assemble(("  warning: ", _STYLE["warning"]), ROUNDS))
+    failures = Failures(directory, manifest)
+    for told in failures.lines():
+        console.print(Text(f"  {told}"), soft_wrap=True)
     console.print(Text(f"run: {directory.path}"))
-    if manifest.counts.answered < manifest.counts.requested:
+    if manifest.counts.answered < manifest.counts.requested and failures.can_go_on:
         _print_resume(console, directory.path, [manifest.config.resolved])
     return 1 if manifest.exit_status is None else manifest.exit_status
 
@@ -275,18 +283,6 @@ def _counted(manifest: Manifest, directory: RunDirectory) -> Manifest:
         "valid": sum(record.ok and record.valid for record in records),
     }
     return manifest.model_copy(update={"counts": manifest.counts.model_copy(update=counts)})
-
-
-def _failures(directory: RunDirectory) -> list[str]:
-    """What went wrong with single tasks, the most frequent first."""
-    failures = Counter(
-        record.error or "unknown error" if not record.ok else record.schema_error or "invalid"
-        for record in directory.records()
-        if not (record.ok and record.valid)
-    )
-    shown = [f"{count} × {failure}" for failure, count in failures.most_common(_MOST_FAULTS)]
-    rest = len(failures) - len(shown)
-    return [*shown, f"and {rest} more kinds of failure"] if rest else shown
 
 
 def _print_resume(console: Console, path: Path, configs: Sequence[dict[str, Any]]) -> None:

@@ -89,7 +89,7 @@ def _explain(
     location = list(_typed(first["loc"], fields, missing=first["type"] == "missing"))
     field = ".".join([at, *location] if at else location)
     if first["type"] == "extra_forbidden":
-        return unknown_field(field, settings, at)
+        return unknown_field(field, settings, at, fields)
     if first["type"] == "missing":
         return f"{field}: missing; set {field}=VALUE"
     message = first["msg"].removeprefix("Value error, ")
@@ -108,31 +108,50 @@ def _typed(location: Sequence[int | str], value: Any, *, missing: bool) -> Itera
             value = value.get(part) if isinstance(value, Mapping) else None
 
 
-def unknown_field(field: str, settings: type[BaseModel], at: str = "") -> str:
+def unknown_field(field: str, settings: type[BaseModel], at: str = "", values: Any = None) -> str:
     """One line for a dotted `field` that `settings` does not have, with near fields that it has.
 
     `at` is the dotted name of the model `settings` itself; empty for the whole configuration.
+    `values` are the settings as far as they are known: they choose among kinds.
     """
-    known = list(field_names(settings, f"{at}." if at else ""))
+    known = list(field_names(settings, f"{at}." if at else "", values))
     parent, _, leaf = field.rpartition(".")
+    group = f"{field.partition('.')[0]}."
+    same = [name for name in known if name.startswith(group) and name.endswith(f".{leaf}")]
+    if len(same) == 1:
+        return f"{field}: no such field; did you mean {same[0]}?"
     parts = [name.rpartition(".") for name in known]
     siblings = sorted({part[2] for part in parts if part[0] == parent})
     if near := difflib.get_close_matches(leaf, siblings, n=1):
         return f"{field}: no such field; did you mean {parent}{'.' if parent else ''}{near[0]}?"
-    if parent and siblings:
+    while parent and not siblings:
+        parent = parent.rpartition(".")[0]
+        siblings = sorted({part[2] for part in parts if part[0] == parent})
+    if parent:
         return f"{field}: no such field; {parent} has {', '.join(siblings)}"
     if near := difflib.get_close_matches(field, known, n=1):
         return f"{field}: no such field; did you mean {near[0]}?"
     return f"{field}: no such field; see jevexp --cfg job for all fields"
 
 
-def field_names(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
-    """Every dotted field name below `model`, its groups included."""
+def field_names(model: type[BaseModel], prefix: str = "", values: Any = None) -> Iterator[str]:
+    """Every dotted field name below `model`, its groups included.
+
+    Where `values` have a `kind`, of that kind alone.
+    """
     for name, field in model.model_fields.items():
         dotted = f"{prefix}{name}"
         yield dotted
+        value = values.get(name) if isinstance(values, Mapping) else None
         for part in _models_in(field.annotation):
-            yield from field_names(part, f"{dotted}.")
+            if _has_kind(part, value):
+                yield from field_names(part, f"{dotted}.", value)
+
+
+def _has_kind(model: type[BaseModel], value: Any) -> bool:
+    kind = value.get("kind") if isinstance(value, Mapping) else None
+    field = model.model_fields.get("kind")
+    return kind is None or field is None or kind in get_args(field.annotation)
 
 
 def _models_in(annotation: Any) -> Iterable[type[BaseModel]]:

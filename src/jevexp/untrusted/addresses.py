@@ -48,6 +48,11 @@ def check_address(
             f"{field}: expected http(s)://HOST[:PORT][/PATH] without user, query or fragment"
             f"{place if key_field else ''}"
         )
+    if _is_everywhere(url):
+        raise ValueError(
+            f"{field}: a server listens on that host, and nothing can be asked there; write "
+            "127.0.0.1 for one on this machine, else the name of its machine"
+        )
     if url.startswith("http://") and not (allow_http or is_loopback(url)):
         allow = f", or {way_out} in a network that you trust"
         raise ValueError(
@@ -127,6 +132,15 @@ def _is_plain_url(url: str) -> bool:
     if parts is None or not parts.hostname or _AMBIGUOUS.search(url):
         return False
     return not any(mark in url for mark in "?#") and "@" not in parts.netloc
+
+
+def _is_everywhere(url: str) -> bool:
+    """Whether a URL names all addresses of a machine, as 0.0.0.0 does."""
+    parts = _parts(url)
+    try:
+        return parts is not None and ipaddress.ip_address(parts.hostname or "").is_unspecified
+    except ValueError:
+        return False
 
 
 def is_loopback(url: str) -> bool:

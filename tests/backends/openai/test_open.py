@@ -143,7 +143,7 @@ def test_a_gateway_that_lists_no_models_is_used_all_the_same(
         (Answer({}, status=403), "backend.key_env: {url} wants an API key (HTTP 403); set "),
         (Answer({}, status=307), "backend.base_url: {url} is not usable: HTTP 307; set "),
         (Answer({}, status=503), "backend.base_url: {url} is not usable: HTTP 503; set "),
-        (Answer(drop=True), "backend.base_url: {url} is not usable: no server answers there; "),
+        (Answer(drop=True), "backend.base_url: {url} is not usable: it closed the connection"),
         (Answer(hang=True), "backend.base_url: {url} is not usable: it does not answer in time; "),
     ],
 )

@@ -88,7 +88,8 @@ def test_listed_names_are_kept_and_name_nobody(
 
 def test_nobody_there_is_one_line(tmp_path: Path) -> None:
     assert why_not(tmp_path, "http://127.0.0.1:9") == (
-        "backend.base_url: http://127.0.0.1:9 is not usable: no server answers there; start a "
+        "backend.base_url: http://127.0.0.1:9 is not usable: no server answers there "
+        "(Connection refused); start a "
         "server there, or set backend.base_url=URL"
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 
 from jevexp.backends.bodies import error_body_code, kept_headers, parsed, unpacked, unreadable
-from jevexp.backends.transport import connection_code, name_or_none
+from jevexp.backends.transport import broken, name_or_none
 from jevexp.core.json import loads
 from jevexp.errors import InputError
 from jevexp.untrusted.http import BoundedTransport, Bounds
@@ -104,7 +104,7 @@ class RecordingTransport:
             # typevet sends a request again after this error, and after no other.
             raise package.ReadError(str(error), request=request) from error
         except package.TransportError as error:
-            code = "response_too_large" if allowance.exceeded else connection_code(error)
+            code = "response_too_large" if allowance.exceeded else broken(error)[0]
             exchange.failure = exchange.failure or code
             raise
         return package.Response(

@@ -9,7 +9,8 @@ from typing import Any
 
 import httpx
 
-from jevexp.backends.connection import REASONS, key_advice
+from jevexp.backends.causes import key_advice
+from jevexp.backends.connection import REASONS
 from jevexp.backends.judgevet.exchange import RecordingTransport
 from jevexp.backends.python_factory import call_safely, find_callable
 from jevexp.errors import InputError

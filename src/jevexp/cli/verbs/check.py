@@ -7,9 +7,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from jevexp.backends.causes import Failed, Service
 from jevexp.backends.protocol import Foresees
 from jevexp.cli.compose import compose_command
 from jevexp.cli.console import make_console
+from jevexp.cli.failures import ROUNDS, are_rounded, may_round, service_of
 from jevexp.cli.perform import check_paths
 from jevexp.cli.run_view import STRAY_MASS, identity_findings, identity_table
 from jevexp.cli.verbs.plan import estimate, overrides_of
@@ -22,6 +24,8 @@ from jevexp.run import planning
 from jevexp.run.running import identify
 from jevexp.store.manifest import warnings_of
 from jevexp.tracking import TrackingError, make_trackers
+
+_TOKEN_COUNTS = ("input_tokens", "output_tokens")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -117,20 +121,45 @@ def _check_provider(plan: planning.Plan, report: _Report) -> None:
         report.good("identity", f"{identity.report.status.words} · {identity.fingerprint.value}")
     for line in identity_findings(identity.report):
         report.console.print(line)
+    service = service_of(settings.backend.model_dump(mode="json"))
+    decisions: list[Decision] = []
     for kind in Kind:
         why_not = backend.why_unaskable if isinstance(backend, Foresees) else lambda _: None
         of_kind = (task for task in plan.tasks if task.kind is kind)
         task = next((task for task in of_kind if not why_not(task)), None)
         if task is not None:
-            decision = backend.decide(Request.of(task, settings.model.alias))
-            _check_decision(task, decision, report)
+            decisions.append(backend.decide(Request.of(task, settings.model.alias)))
+            _check_decision(task, decisions[-1], service, report)
+    _check_answers([decision for decision in decisions if decision.ok], plan, report)
 
 
-def _check_decision(task: Task, decision: Decision, report: _Report) -> None:
+def _check_answers(answers: Sequence[Decision], plan: planning.Plan, report: _Report) -> None:
+    """What a run would fail at, or end with, though each single answer is one."""
+    settings = plan.settings
+    pricing = settings.pricing
+    counts = [answer.usage.get(name) for answer in answers for name in _TOKEN_COUNTS]
+    if (pricing.input_per_m or pricing.output_per_m) and None in counts:
+        report.doubtful(
+            "usage",
+            "the service does not say how many tokens it took: each task is charged the whole "
+            f"reservation of ${settings.caps.reserve_usd:g}",
+        )
+    for name in dict.fromkeys(answer.model for answer in answers):
+        if name != settings.model.alias:
+            report.doubtful(
+                "model",
+                f"{settings.model.alias} is asked, {name} answers, which the service may change",
+            )
+    if are_rounded(a.probs for a in answers if may_round(a.status_code, a.probs_source)):
+        report.doubtful("rounding", ROUNDS)
+
+
+def _check_decision(task: Task, decision: Decision, service: Service, report: _Report) -> None:
     kind = task.kind.value
     if not decision.ok:
-        status = f" (HTTP {decision.status_code})" if decision.status_code else ""
-        report.bad(kind, f"{decision.error}{status}", 1)
+        failed = Failed(decision.error or "", decision.status_code, decision.response)
+        todo = failed.todo(service)
+        report.bad(kind, f"{failed.cause}{f'; {todo}' if todo else ''}", 1)
         return
     verdict = score(task, decision)
     if not verdict.valid or verdict.probs is None:
