@@ -365,6 +365,20 @@ def test_a_file_s_type_tells_before_its_server_is_started(tmp_path: Path) -> Non
     assert backend.why_unaskable(exceeds) == "27 options; a model of type lev takes at most 26"
 
 
+@pytest.mark.parametrize(("path", "most"), [("lev.gguf", 26), ("none.gguf", 255)])
+def test_a_server_on_this_machine_names_a_file_whose_type_tells(
+    server: ScriptedLlama, opened: Open, tmp_path: Path, path: str, most: int
+) -> None:
+    write_decision(tmp_path / "lev.gguf", "lev")
+    server.answers["/props"] = Answer({"total_slots": 1, "model_path": str(tmp_path / path)})
+    backend = opened(chosen(server.url))
+
+    assert backend.describe()["decision_type"] == ("lev" if most == 26 else None)
+    fits, exceeds = tasks_of(choice(most), choice(most + 1))
+    assert backend.why_unaskable(fits) is None
+    assert backend.why_unaskable(exceeds) is not None
+
+
 def test_states_longer_than_the_context_are_said_and_asked_all_the_same(
     server: ScriptedLlama, tmp_path: Path
 ) -> None:

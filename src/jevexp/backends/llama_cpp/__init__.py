@@ -21,6 +21,7 @@ from jevexp.core.decision import Request
 from jevexp.core.task import Task
 from jevexp.errors import InputError
 from jevexp.settings import LlamaCppBackend
+from jevexp.untrusted.addresses import is_loopback
 
 
 def reader(settings: LlamaCppBackend, description: Mapping[str, Any]) -> AnswerReader:
@@ -93,6 +94,13 @@ class LlamaCpp(Connected[LlamaCppBackend]):
         connection = self._hold(connect(settings, self._model, log_directory))
         route, facts = inspect(connection, settings.server, self._model.alias)
         gguf = facts["gguf"]
+        # Of a server on this machine the file can be read too, unless its path begins elsewhere.
+        if (
+            gguf is None
+            and is_loopback(connection.url)
+            and Path(facts["model_path"] or "").is_absolute()
+        ):
+            gguf = facts["model_path"]
         self._facts |= facts | {"decision_type": decision_type_of(Path(gguf)) if gguf else None}
         decides = "decisions" in (facts["output_modalities"] or ())
         if settings.readout.route == "native" and not decides:
