@@ -40,6 +40,19 @@ def test_an_option_is_written_once(gguf: Path, workplace: Path) -> None:
     assert option.read_text() == text
 
 
+def test_a_decision_model_s_option_says_how_it_decides(workplace: Path) -> None:
+    from tests.support.decision_files import write_decision
+
+    write_decision(workplace / "kev.gguf", "kev", temperatures={"noul": 0.5})
+    done = jevexp("identify", "kev.gguf", cwd=workplace)
+
+    assert done.status == 0, done.err
+    assert "decision.temperatures" in done.out
+    assert (
+        'chat_template:\n  sha256: null\ndecision:\n  type: "kev"\n  temperatures:\n    noul: 0.5\n'
+    ) in done.out
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -9,6 +9,7 @@ import pytest
 
 from tests.live.conftest import Live, served
 from tests.support.cli import Finished, jevexp, only_run
+from tests.support.decision_files import write_decision
 from tests.support.proxy import proxying
 
 pytestmark = pytest.mark.live
@@ -263,3 +264,30 @@ def test_answers_of_another_model_end_a_strict_run(
     assert found["counts"]["attempted"] == 1
     assert record.status == 0
     assert manifest(workplace / "record")["counts"]["attempted"] == 3
+
+
+def test_a_decision_model_is_held_against_what_its_header_says(workplace: Path) -> None:
+    pytest.importorskip("xllamacpp", reason="xllamacpp is not installed")
+    write_decision(workplace / "tiny.gguf", "openjev", temperatures={"noul": 0.5})
+    run = ("dataset=demo", "caps.limit=1", "backend=llama_cpp", "model=mine", UNTRACKED,
+           "--config-dir", "own")  # fmt: skip
+    command = ("identify", "tiny.gguf", "--write", "mine", "--config-dir", "own")
+    assert jevexp(*command, cwd=workplace).status == 0
+
+    wrong = jevexp(*run, "model.decision.temperatures={noul: 0.6}", cwd=workplace)
+    assert wrong.status == 2
+    assert wrong.err.startswith(
+        "error: identity: model.decision.temperatures: declared noul 0.6, found noul 0.5 "
+        "(file header)"
+    )
+    assert not (workplace / "outputs").exists()
+
+    right = jevexp(*run, "outputs=right", cwd=workplace)
+    assert right.status == 0, right.err
+    assert "identity: confirmed" in right.out
+    found = json.loads((only_run(workplace / "right") / "manifest.json").read_text())
+    observed = [one["source"] for one in found["identity"]["fields"]["decision"]["observed"]]
+    assert observed == ["file header", "server /v1/models"]
+    assert found["identity"]["fields"]["decision.temperatures"]["verdict"] == "confirmed"
+    assert found["fingerprint"]["inputs"]["decision"]["temperatures"] == {"noul": 0.5}
+    assert found["fingerprint"]["inputs"]["chat_template_sha256"] is None

@@ -170,5 +170,5 @@ class Fingerprint(BaseModel):
 def in_words(value: Any) -> str:
     """A claimed or observed value as it is printed."""
     if isinstance(value, dict):
-        return ", ".join(f"{name} {count}" for name, count in value.items())
+        return ", ".join(f"{name} {count}" for name, count in value.items()) or "none"
     return value if isinstance(value, str) else dumps(value)

@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 import yaml  # type: ignore[import-untyped]
 
-from jevexp.identity.observed import Observed, further_files
+from jevexp.identity.observed import DECISION_FIELDS, Observed, further_files
 from jevexp.settings import CacheType
 
 _EXTENSION = re.compile(r"(-\d{5}-of-\d{5})?\.gguf$", re.IGNORECASE)
@@ -29,6 +29,8 @@ def model_config(observed: Observed, name: str) -> str:
     caches = {field: observed.value(field) for field in ("cache_type_k", "cache_type_v")}
     further = further_files(observed.values)
     files = {name: _file(observed, f"files.{name}", read_here=True) for name in further}
+    decides = bool(observed.value("decision"))
+    decision = {name: observed.value(f"decision.{name}") for name in DECISION_FIELDS}
     option = {
         "defaults": ["unclaimed"],
         "name": name,
@@ -41,7 +43,8 @@ def model_config(observed: Observed, name: str) -> str:
             "ftype": ftype,
             "tensor_types": observed.value("quantization.tensor_types"),
         },
-        "chat_template": {"sha256": observed.value("chat_template.sha256")},
+        "chat_template": {"sha256": None if decides else observed.value("chat_template.sha256")},
+        **({"decision": decision} if decides else {}),
         **({"files": files} if files else {}),
         "context": context if context and context >= _LEAST_CONTEXT else None,
         **{field: kind if kind in get_args(CacheType) else None for field, kind in caches.items()},

@@ -6,7 +6,7 @@ from typing import Any
 
 from jevexp.core.identity import Fingerprint, IdentityReport
 from jevexp.core.json import dumps, representable
-from jevexp.identity.observed import further_files
+from jevexp.identity.observed import DECISION_FIELDS, further_files
 
 # Goes up with every change to what is hashed or how: old and new values never compare.
 FINGERPRINT_VERSION = 1
@@ -58,8 +58,19 @@ def fingerprint(
             "template_kwargs": description.get("template_kwargs"),
         }
     )
+    if report.known("decision") and _is_native(description):
+        # Its own template renders the question; the ordinary one renders nothing.
+        inputs["chat_template_sha256"] = None
+        inputs["decision"] = {name: report.known(f"decision.{name}") for name in DECISION_FIELDS}
     if concurrency > 1:
         inputs["concurrency"] = concurrency
     digest = hashlib.sha256(dumps(inputs, sort_keys=True).encode()).hexdigest()
     value = f"jf{FINGERPRINT_VERSION}-{digest[:_DIGITS]}"
     return Fingerprint(version=FINGERPRINT_VERSION, value=value, inputs=inputs)
+
+
+def _is_native(description: Mapping[str, Any]) -> bool:
+    """Whether a decision model is asked at its own route."""
+    readout = description.get("readout")
+    route = readout.get("route") if isinstance(readout, dict) else None
+    return description.get("kind") == "systemone" or route == "native"

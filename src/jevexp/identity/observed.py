@@ -18,6 +18,9 @@ from jevexp.untrusted.addresses import is_loopback
 from jevexp.weights.digest import WeightsError, file_sha256
 from jevexp.weights.gguf import GgufHeader, read_header
 
+# Of `jevexp.settings.DecisionModel`, and of a header.
+DECISION_FIELDS = ("type", "temperatures", "template_sha256", "settings")
+
 
 @dataclass(frozen=True, slots=True)
 class Observed:
@@ -41,6 +44,15 @@ class Observed:
         """What the strongest source says that does not only guess; None where all do."""
         values = self.values.get(name, ())
         return next((str(v.value) for v in values if v.source is not Source.SERVER_GUESS), None)
+
+    @property
+    def unknown(self) -> str | None:
+        """What a decision model keeps to itself where its file is not read, in words, or None."""
+        if self.header is not None or not self.value("decision"):
+            return None
+        return (
+            "a decision model whose file is not here: its type, temperatures, template are unknown"
+        )
 
 
 def observe(
@@ -111,6 +123,9 @@ class _Collection:
             )
         for name, attribute in _HEADER_FIELDS.items():
             self._add(name, getattr(header, attribute), Source.FILE_HEADER)
+        self._add("decision", header.decision is not None, Source.FILE_HEADER)
+        for name in DECISION_FIELDS if header.decision else ():
+            self._add(f"decision.{name}", getattr(header.decision, name), Source.FILE_HEADER)
 
     def server(self, description: Mapping[str, Any]) -> None:
         """What a backend's description holds; what is missing or makes no sense is left out."""
@@ -134,6 +149,9 @@ class _Collection:
             number = description.get(key)
             if type(number) is int and number > 0:
                 self._add(name, number, source)
+        outputs = description.get("output_modalities")
+        if isinstance(outputs, list):
+            self._add("decision", "decisions" in outputs, Source.SERVER_MODELS)
         self._add("build", _text(description.get("build_info")), Source.SERVER_PROPS)
         # What the server renders is what counts, whatever the file holds.
         template = _text(description.get("chat_template_sha256"))

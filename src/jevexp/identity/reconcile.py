@@ -21,11 +21,11 @@ from jevexp.core.identity import (
     Source,
 )
 from jevexp.core.json import representable
-from jevexp.identity.observed import Observed
+from jevexp.identity.observed import DECISION_FIELDS, Observed
 from jevexp.settings import ModelIdentity
 
 # What one of these confirms is the model itself, not how it is named or served.
-_OF_THE_MODEL = ("weights.", "quantization.", "chat_template.", "files.")
+_OF_THE_MODEL = ("weights.", "quantization.", "chat_template.", "decision.", "files.")
 _FILE_FIELDS = ("file", "path", "sha256", "bytes", "repository", "revision")
 
 
@@ -122,6 +122,8 @@ def declared_fields(model: ModelIdentity) -> dict[str, Any]:
         "quantization.tensor_types": quantization.tensor_types,
         "chat_template.file": template.file,
         "chat_template.sha256": template.sha256,
+        "decision": True if model.decision else None,
+        **{f"decision.{name}": getattr(model.decision, name, None) for name in DECISION_FIELDS},
         **of_files(**files),
         "context": model.context,
         "cache_type_k": model.cache_type_k,
@@ -164,17 +166,19 @@ def _findings(claims: Mapping[str, Any], observed: Observed) -> Iterator[Finding
         if value.source is Source.SERVER_GUESS:
             message = f"the header has no file type; the server guesses {value.value}"
             yield _finding(Level.NOTE, "guessed_ftype", ftype_field, message)
+    if observed.unknown:
+        yield _finding(Level.NOTE, "decision_unknown", "decision", observed.unknown)
     # The server's template is not the file's: legitimate, and it changes what is measured.
     if observed.header is None:
         return
     template = observed.header.chat_template_sha256
     values = observed.values.get(template_field, ())
     served = [value.value for value in values if value.source is Source.SERVER_PROPS]
-    if template is None:
+    if template is None and not observed.header.decision:
         fallback = "; the server renders its own fallback" if served else ""
         message = f"the weights' file has no chat template{fallback}"
         yield _finding(Level.NOTE, "no_template", template_field, message)
-    elif served and served[0] != template:
+    elif template and served and served[0] != template:
         message = "the server renders another chat template than the one in the weights' file"
         yield _finding(Level.WARNING, "other_template", template_field, message)
 

@@ -4,7 +4,7 @@ import hashlib
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from jevexp.core.ftype import claimed_ftype
 from jevexp.core.json import dumps
@@ -107,10 +107,24 @@ class ChatTemplate(FrozenSettings):
     sha256: Sha256 | None = None
 
 
+class DecisionModel(FrozenSettings):
+    """The claim that it is a decision model, and what in it decides how a question is answered.
+
+    `temperatures` are by what they are for, such as "choice" or "score.3_5"; `template_sha256` is
+    that of the template which renders a question; `settings` are the header's further keys.
+    """
+
+    type: str | None = None
+    temperatures: dict[str, Annotated[float, Field(allow_inf_nan=False)]] | None = None
+    template_sha256: Sha256 | None = None
+    settings: dict[str, bool | int | float | str] | None = None
+
+
 class ModelIdentity(FrozenSettings):
     """Who is asked: the alias that the provider is sent, and what is claimed to be behind it.
 
-    `files` are further files such as a projector. `context` is one slot's, in tokens.
+    `files` are further files such as a projector. `context` is one slot's, in tokens. `decision`
+    null: nothing is claimed of decisions; runs from before it do not have it.
     """
 
     name: Name
@@ -118,10 +132,16 @@ class ModelIdentity(FrozenSettings):
     weights: Weights = Weights()
     quantization: Quantization = Quantization()
     chat_template: ChatTemplate = ChatTemplate()
+    decision: DecisionModel | None = None
     files: dict[str, WeightFile] = Field(default_factory=dict)
     context: Annotated[int, Field(ge=64)] | None = None
     cache_type_k: CacheType | None = None
     cache_type_v: CacheType | None = None
+
+    @model_serializer(mode="wrap")
+    def _as_before_without_decision(self, fields_of: SerializerFunctionWrapHandler) -> Any:
+        """Where no decision is claimed, as it was before: hashes stay the same."""
+        return {k: v for k, v in fields_of(self).items() if k != "decision" or v is not None}
 
 
 class Caps(FrozenSettings):

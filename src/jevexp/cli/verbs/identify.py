@@ -57,7 +57,7 @@ def main(argv: Sequence[str]) -> int:
         for value in values:
             table.add_row(Text(name), Text(in_words(value.value)), Text(value.source.value))
     console.print(table)
-    for note in observed.notes:
+    for note in filter(None, (*observed.notes, observed.unknown)):
         console.print(Text(f"note: {note}"))
     # The option is named like the file, or like the model.
     name = str(observed.value("weights.file") or observed.value("alias") or "model")
