@@ -191,7 +191,7 @@ def test_a_model_renamed_in_mid_run(workplace: Path, server: ScriptedLlama) -> N
 
     server.answers[ENDPOINT] = after(3, renamed)
     out = run(workplace, server).out
-    expected = "scripted-1.0 answered first, then scripted-1.1: start a new run with "
+    expected = "scripted-1.0 answered first, then scripted-1.1 answered: start a new run with "
     assert f"  {expected}model.alias=scripted-1.1\n" in out
     assert OFF not in out
 

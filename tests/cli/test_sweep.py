@@ -114,6 +114,7 @@ def test_a_failing_run_does_not_stop_the_others(workplace: Path) -> None:
     assert done.status == 1
     assert [one["status"] for one in manifests(only_sweep(workplace))] == ["incomplete", "complete"]
     assert "1 of 2 runs complete" in done.out
+    assert done.out.count("  3 × timeout\n") == 1
 
 
 def test_a_refused_provider_is_one_failed_run_of_the_sweep(workplace: Path) -> None:

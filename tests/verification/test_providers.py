@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from jevexp.backends.transport import CLOSED
 from jevexp.store.directory import MANIFEST, RESULTS
 from jevexp.verification import Report, State, verify_run
-from tests.support.forgery import edit_line, edit_raw, lines, reseal
+from tests.support.forgery import edit_line, edit_raw, lines, raw_file, reseal
 from tests.support.in_process import run_here
 from tests.support.scripted_llama import Answer, ScriptedLlama, completion, scripted_llama
 from tests.support.scripted_openai import HOSTED, LLAMA, SGLANG, VLLM, Flavour, scripted_openai
@@ -330,6 +331,23 @@ def test_a_page_where_a_key_is_in_use(tmp_path: Path, monkeypatch: pytest.Monkey
 
     assert [record["error"] for record in lines(run, RESULTS)] == [None, "bad_response"] * 6
     assert report.check("answers").count == 12
+
+
+def test_a_connection_that_broke(tmp_path: Path) -> None:
+    with scripted_systemone() as server:
+        server.answers[ENDPOINT] = turns(respond, Answer(drop=True))
+        run = run_here(tmp_path, *systemone(server))
+    record = lines(run, RESULTS)[1]
+    raw = json.loads(raw_file(run, record["task_id"]).read_bytes())
+    assert raw["response"] == {"endpoint": ENDPOINT, "reason": CLOSED}
+    assert verified(run).check("answers").count == 12
+
+    # As earlier versions left it.
+    edit_raw(run, 3, lambda raw: raw.update(response=None))
+    reseal(run)
+    assert verified(run).check("answers").count == 12
+    (message,) = forged(run, 1, lambda raw: raw["response"].update(body={"answers": {}}))
+    assert "no connection ends with 'connection_failed' and without a status" in message
 
 
 def test_a_failure_that_was_an_answer(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ _TITLE = re.compile(r"<title[^>]*>([^<]*)", re.IGNORECASE)
 _WANTS_TLS = re.compile(r"http request.*https|requires? (tls|ssl|https)", re.IGNORECASE)
 _OF_TLS = frozenset({"certificate_refused", "tls_failed"})
 # What can be pasted into any shell as it is.
-_PLAIN_ADDRESS = re.compile(r"https?://[A-Za-z0-9._~:/\[\]-]+")
+_PLAIN_ADDRESS = re.compile(r"https?://[A-Za-z0-9.-]+(:[0-9]+)?(/[A-Za-z0-9._~-]+)*/?")
 _WAIT = re.compile(r"[0-9]{1,9}")
 # Where an error's message stands, in bodies as services make them.
 _MESSAGES = ("message", "detail", "error_description", "title", "msg")

@@ -43,7 +43,10 @@ class _Kind:
 
 
 class Failures:
-    """The failures of one run, by kind, the most frequent first."""
+    """The failures of one run, by kind, the most frequent first.
+
+    Raises InputError: its records cannot be read.
+    """
 
     def __init__(self, directory: RunDirectory, manifest: Manifest) -> None:
         self._directory = directory
@@ -51,7 +54,7 @@ class Failures:
         self._service = service_of(manifest.config.resolved["backend"])
         kinds: dict[tuple[Any, ...], _Kind] = {}
         models: dict[str, None] = {}
-        for record in directory.records():
+        for record in _records(directory):
             if record.ok:
                 models.setdefault(record.model)
             if not (record.ok and record.valid):
@@ -74,9 +77,10 @@ class Failures:
         if (rest := len(self._kinds) - _MOST_KINDS) > 0:
             yield f"and {rest} more kinds of failure"
         if self._manifest.stop_reason == StopReason.IDENTITY_CHANGED and self._models:
-            before, *_, now = [*self._models, self._models[-1]]
+            named, now = self._manifest.backend.description.get("model"), self._models[-1]
+            before = f"{named} was there" if named else f"{self._models[0]} answered"
             alias = now if _PLAIN_NAME.fullmatch(now) else "NAME"
-            yield f"{before} answered first, then {now}: start a new run with model.alias={alias}"
+            yield f"{before} first, then {now} answered: start a new run with model.alias={alias}"
 
     @property
     def can_go_on(self) -> bool:
@@ -102,6 +106,16 @@ class Failures:
         except (InputError, OSError, ValueError):
             pass
         return Failed(record.error or "unknown error", record.status_code, response)
+
+
+def _records(directory: RunDirectory) -> Iterator[Record]:
+    """The records; none where the run ended before its first."""
+    try:
+        yield from directory.records()
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as error:
+        raise InputError(str(error)) from error
 
 
 def service_of(backend: Mapping[str, Any]) -> Service:

@@ -240,6 +240,7 @@ def report_sweep(console: Console, path: Path, planned: int, elsewhere: Sequence
         elsewhere: runs of it that ended in an earlier sweep's directory.
     """
     runs = []
+    causes: dict[str, list[str]] = {}
     broken = []
     killed = set()
     for directory in sorted([*elsewhere, *sweep_members(path)], key=sweep_order):
@@ -249,6 +250,8 @@ def report_sweep(console: Console, path: Path, planned: int, elsewhere: Sequence
             if manifest.status is RunStatus.RUNNING and not run.in_use:
                 killed.add(manifest.run)
                 manifest = _counted(manifest, run)
+            if manifest.status is not RunStatus.COMPLETE:
+                causes[manifest.run] = list(Failures(run, manifest).lines())
             runs.append((manifest, summary))
         except InputError as error:
             broken.append(str(error))
@@ -259,6 +262,8 @@ def report_sweep(console: Console, path: Path, planned: int, elsewhere: Sequence
             reason = f" {manifest.message}" if manifest.message else ""
             verdict = _verdict(manifest, killed=manifest.run in killed)
             console.print(Text(f"{manifest.run}: ").append_text(verdict).append(reason))
+            for told in causes[manifest.run]:
+                console.print(Text(f"  {told}"), soft_wrap=True)
     for line in broken:
         console.print(Text(f"not readable: {line}", style="red"))
     complete = sum(manifest.status is RunStatus.COMPLETE for manifest, _ in runs)
