@@ -132,7 +132,7 @@ def is_native(description: Mapping[str, Any]) -> bool:
 
 def read_again(description: Mapping[str, Any], request: Request, raw: RawAnswer) -> Decision | None:
     """What the one recorded answer comes to; None where nothing was asked, for want of a slot."""
-    if raw.record.error == _NOT_ISOLATED:
+    if raw.record.error == _NOT_ISOLATED and raw.request is None:
         return None
     transport = RecordedTransport(raw, http_error)
     return NativeRoute(transport, description["model"], description["decision_type"]).decide(
