@@ -141,20 +141,24 @@ def test_the_ordinary_template_counts_only_where_it_renders_the_question(laya: P
     assert "decision" not in tokens.inputs
 
 
+SERVICE = {"kind": "systemone", "managed": False, "base_url": "https://d.example",
+           "model": "served", "version": None, "models": None}  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("weights", "said", "value"),
+    ("has_file", "description", "value"),
     [
-        (True, {}, "jf1-641addcccc2902f2"),
-        (False, {"output_modalities": ["text"]}, "jf1-3b757b7910106792"),
-        (False, {"kind": "systemone", "readout": None}, "jf1-24650319b03efcd2"),
+        (True, said_by(model_path=None), "jf1-641addcccc2902f2"),
+        (False, said_by(model_path=None, output_modalities=["text"]), "jf1-3b757b7910106792"),
+        (False, SERVICE, "jf1-24fe168a6de4a315"),
     ],
 )
 def test_fingerprints_from_before_stay_what_they_were(
-    weights: bool, said: dict[str, Any], value: str, tmp_path: Path
+    has_file: bool, description: dict[str, Any], value: str, tmp_path: Path
 ) -> None:
-    path = gguf_bytes.quantized(tmp_path) if weights else None
-    said = {"model_path": None, **said}
-    assert taken(None, path, **said).value == value
+    weights = gguf_bytes.quantized(tmp_path) if has_file else None
+    report = reconcile(model(None), observe(description, weights=weights))
+    assert fingerprint(description, report).value == value
 
 
 def test_its_option_claims_what_decides_and_no_ordinary_template(laya: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from tests.live.conftest import Live, served
 from tests.support.cli import Finished, jevexp, only_run
 from tests.support.decision_files import write_decision
+from tests.support.llama import open_server
 from tests.support.proxy import proxying
 
 pytestmark = pytest.mark.live
@@ -264,6 +265,30 @@ def test_answers_of_another_model_end_a_strict_run(
     assert found["counts"]["attempted"] == 1
     assert record.status == 0
     assert manifest(workplace / "record")["counts"]["attempted"] == 3
+
+
+def test_over_the_system_one_wire_a_llama_cpp_server_s_file_is_read(workplace: Path) -> None:
+    pytest.importorskip("xllamacpp", reason="xllamacpp is not installed")
+    gguf = write_decision(workplace / "tiny.gguf", "openjev", temperatures={"noul": 0.5})
+    server = open_server(gguf, "tiny")
+    try:
+        address = f"backend.base_url={server.start(workplace)}"
+        run = ("dataset=demo", "caps=unmetered", "caps.limit=1", "backend=systemone",
+               "backend.key_env=null", "model=unclaimed", "model.alias=tiny", UNTRACKED,
+               address)  # fmt: skip
+        wrong = jevexp(*run, "model.decision={type: kev}", cwd=workplace)
+        right = jevexp(*run, "model.decision={type: openjev}", cwd=workplace)
+    finally:
+        server.stop()
+
+    assert wrong.status == 2
+    assert "model.decision.type: declared kev, found openjev (file header)" in wrong.err
+    assert right.status == 0, right.err
+    found = manifest(workplace)
+    sha256 = hashlib.sha256(gguf.read_bytes()).hexdigest()
+    assert found["fingerprint"]["inputs"]["weights"] == {"sha256": sha256}
+    assert found["fingerprint"]["inputs"]["decision"]["temperatures"] == {"noul": 0.5}
+    assert found["identity"]["fields"]["alias"]["observed"][0]["value"] == "tiny"
 
 
 def test_a_decision_model_is_held_against_what_its_header_says(workplace: Path) -> None:

@@ -14,8 +14,10 @@ from jevexp.backends.judgevet import Judgevet
 from jevexp.backends.llama_cpp.weights import find_weights
 from jevexp.backends.server import CommandServer
 from jevexp.core.decision import Request
+from jevexp.core.identity import ClaimStatus
 from jevexp.core.task import Task
 from jevexp.errors import InputError
+from jevexp.identity import observe, reconcile
 from tests.support.bridge import judgevet_backend, need_bridge
 from tests.support.cli import jevexp, only_run
 from tests.support.compose import compose
@@ -112,6 +114,14 @@ def test_a_decision_is_one_completion_and_names_the_model_that_the_server_named(
     assert decision.response["model"] == ASKED
     assert (decision.model, decision.status_code) == (SERVED, 200)
     assert decision.usage["input_tokens"] > 0
+
+
+def test_the_server_s_file_is_the_observed_identity(session: Session) -> None:
+    seen = observe(session.backend.describe())
+    declared = compose("model=smollm2_135m_q4_1").model
+    assert seen.value("weights.sha256") == declared.weights.sha256
+    assert seen.value("alias") == SERVED
+    assert reconcile(declared, seen).status is ClaimStatus.CONFIRMED
 
 
 def test_long_answers_are_kept_by_hash(session: Session) -> None:

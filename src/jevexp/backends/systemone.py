@@ -13,6 +13,7 @@ from typing import Any
 
 from jevexp.backends.connection import Connected, connect, unusable
 from jevexp.backends.rereading import AnswerReader, RecordedTransport
+from jevexp.backends.served_model import observed_at
 from jevexp.backends.transport import (
     Failure,
     HttpPoster,
@@ -47,7 +48,12 @@ class SystemOne(Connected[SystemOneBackend]):
 
     def _open(self, log_directory: Path) -> None:
         connection = self._hold(connect(self._settings, log_directory))
-        self._facts |= facts(connection.transport, connection.url)
+        self._facts |= facts(connection.transport, connection.url, self._model.alias)
+        if "served_by" in self._facts:
+            self._facts["warnings"] = [
+                "a llama.cpp server that is not made to forget: an answer may depend on the tasks "
+                "before it; backend=llama_cpp empties its slots"
+            ]
         self._ask = partial(ask, connection.transport, self._facts["model"])
 
 
@@ -80,12 +86,12 @@ def ask(transport: HttpPoster, model: str | None, request: Request) -> Decision:
         return replace(decision, error=str(bad))
 
 
-def facts(transport: Transport, url: str) -> dict[str, Any]:
+def facts(transport: Transport, url: str, alias: str) -> dict[str, Any]:
     """What `/health` and `/v1/models` say; null for what they do not.
 
     `model` is the one that `/health` names as its own. `models` are the names that may be asked
-    for, which do not tell who will answer: services list aliases there. Raises InputError where
-    nobody answers.
+    for, which do not tell who will answer: services list aliases there. A llama.cpp server says
+    more, and which model answers. Raises InputError where nobody answers.
     """
     health = _look(transport, "/health", url)
     listed = _look(transport, "/v1/models", url)
@@ -99,6 +105,7 @@ def facts(transport: Transport, url: str) -> dict[str, Any]:
         "model": name_or_none(health.get("model")),
         "version": name_or_none(health.get("version")),
         "models": sorted(name for name in names if name)[:_MOST_NAMES] or None,
+        **observed_at(transport, listed, alias),
     }
 
 

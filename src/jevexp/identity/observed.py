@@ -129,7 +129,7 @@ class _Collection:
 
     def server(self, description: Mapping[str, Any]) -> None:
         """What a backend's description holds; what is missing or makes no sense is left out."""
-        if description.get("kind") != "llama_cpp":
+        if not _of_llama_cpp(description):
             self._add("alias", _text(description.get("model")), Source.PROVIDER)
             return
         self._add("alias", _text(description.get("model")), Source.SERVER_MODELS)
@@ -191,7 +191,7 @@ _HEADER_FIELDS = {
 
 def _served_file(description: Mapping[str, Any], seen: _Collection) -> Path | None:
     """The file that a server on this machine says it serves; None, and a note why, else."""
-    if description.get("kind") != "llama_cpp":
+    if not _of_llama_cpp(description):
         return None
     model_path = _text(description.get("model_path"))
     if model_path is None:
@@ -206,6 +206,11 @@ def _served_file(description: Mapping[str, Any], seen: _Collection) -> Path | No
         return Path(model_path)
     seen.notes.append(f"the weights could not be read: {reason}")
     return None
+
+
+def _of_llama_cpp(description: Mapping[str, Any]) -> bool:
+    """Whether a llama.cpp server answers; other kinds of backends have its facts where one does."""
+    return description.get("kind") == "llama_cpp" or description.get("served_by") == "llama.cpp"
 
 
 def further_files(fields: Iterable[str]) -> list[str]:

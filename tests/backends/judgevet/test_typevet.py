@@ -38,6 +38,22 @@ def test_another_session_is_another_readout(opened: Open) -> None:
     assert len({one["version"] for one in readouts}) == 1
 
 
+def test_a_llama_cpp_server_behind_a_session_says_which_model_it_serves(opened: Open) -> None:
+    entry = {"id": "kev", "owned_by": "llamacpp",
+             "architecture": {"output_modalities": ["decisions"]}}  # fmt: skip
+    with scripted_llama() as server:
+        prepare(server)
+        server.answers["/v1/models"] = Answer({"data": [entry]})
+        server.answers["/props"] = Answer({"model_path": "/models/kev.gguf", "total_slots": 1})
+        found, fake = opened(*LLAMA, f"backend.base_url={server.url}").describe(), opened(*FAKE)
+    assert (found["kind"], found["model"]) == ("judgevet", "kev")
+    assert found["model_path"] == "/models/kev.gguf"
+    assert found["warnings"] == [
+        "a decision model, asked by typevet: another prompt, and no temperatures"
+    ]
+    assert "model_path" not in fake.describe()
+
+
 def test_the_fake_answers_what_its_file_says(opened: Open, tmp_path: Path) -> None:
     file = tmp_path / "answers.json"
     file.write_text(json.dumps({"decision": {"0": 1, "1": 1, "2": 6, "3": 0}}))

@@ -44,6 +44,57 @@ def test_a_service_that_hides_everything_is_fine(service: ScriptedLlama, tmp_pat
     assert service.paths() == ["/health", "/v1/models"]
 
 
+LLAMA = {"id": "kev", "owned_by": "llamacpp", "meta": {"n_params": 7, "n_vocab": 3},
+         "architecture": {"output_modalities": ["decisions"]}}  # fmt: skip
+PROPS = {
+    "model_path": "/models/kev.gguf",
+    "model_alias": "kev",
+    "build_info": "b9",
+    "total_slots": 4,
+}
+
+
+def test_a_llama_cpp_server_says_which_model_it_serves(
+    service: ScriptedLlama, tmp_path: Path
+) -> None:
+    service.answers |= {"/v1/models": Answer({"data": [LLAMA]}), "/props": Answer(PROPS)}
+    found = described(service, tmp_path)
+    assert (found["kind"], found["model"], found["models"]) == ("systemone", "kev", ["kev"])
+    assert (found["model_path"], found["n_params"]) == ("/models/kev.gguf", 7)
+    assert found["output_modalities"] == ["decisions"]
+    assert "backend=llama_cpp empties its slots" in found["warnings"][0]
+
+
+def test_of_a_router_s_models_the_one_that_is_asked_for_is_described(
+    service: ScriptedLlama, tmp_path: Path
+) -> None:
+    alias = model_identity().alias
+    service.answers |= {
+        "/v1/models": Answer({"data": [LLAMA, LLAMA | {"id": alias}]}),
+        f"/props?model={alias}": Answer(PROPS),
+    }
+    assert described(service, tmp_path)["model"] == alias
+    service.answers["/v1/models"] = Answer({"data": [LLAMA, LLAMA | {"id": "other"}]})
+    assert "model_path" not in described(service, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("entry", "props", "asked"),
+    [
+        (LLAMA | {"owned_by": "openai"}, PROPS, False),
+        (LLAMA, {"detail": "Not Found"}, True),
+    ],
+)
+def test_what_only_looks_like_a_llama_cpp_server_is_none(
+    service: ScriptedLlama, tmp_path: Path, entry: Any, props: Any, asked: bool
+) -> None:
+    service.answers |= {"/v1/models": Answer({"data": [entry]}), "/props": Answer(props)}
+    found = described(service, tmp_path)
+    assert (found["model"], found["models"]) == (None, ["kev"])
+    assert "build_info" not in found
+    assert ("/props" in service.paths()) == asked
+
+
 @pytest.mark.parametrize("status", [401, 403, 405, 429, 500, 503])
 def test_other_refusals_there_are_left_to_the_first_question(
     service: ScriptedLlama, tmp_path: Path, status: int

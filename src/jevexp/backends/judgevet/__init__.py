@@ -3,6 +3,7 @@
 import math
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import closing, suppress
 from dataclasses import asdict, is_dataclass, replace
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -13,8 +14,9 @@ from jevexp.backends.connection import OpenedBackend
 from jevexp.backends.judgevet.exchange import Exchange, failure_of
 from jevexp.backends.judgevet.providers import PROVIDERS, Provider, environment
 from jevexp.backends.rereading import AnswerReader, RawAnswer, RequestForm
+from jevexp.backends.served_model import observed_at
 from jevexp.backends.systemone import BadAnswer
-from jevexp.backends.transport import is_number
+from jevexp.backends.transport import Failure, Transport, is_number
 from jevexp.core.decision import Decision, Request
 from jevexp.core.json import representable
 from jevexp.core.task import Kind, Question, Task
@@ -84,6 +86,9 @@ class Judgevet(OpenedBackend[JudgevetBackend]):
         if settings.provider == "factory":
             readout["factory"] = settings.factory
         is_session = settings.provider == "typevet"
+        served = {}
+        if is_session and settings.typevet.backend == "llama_cpp":
+            served = _observed(settings, alias, key)
         if is_session:
             session = settings.typevet
             readout |= {"session": session.backend, "framing": session.framing}
@@ -97,11 +102,24 @@ class Judgevet(OpenedBackend[JudgevetBackend]):
             # The session's variables, without its key.
             "environment": environment(settings, alias) if is_session else None,
             "readout": readout,
+            **served,
         }
         self._ask = Decider(provider, key).decide
 
 
 make = Judgevet
+
+
+def _observed(settings: JudgevetBackend, alias: str, key: str | None) -> dict[str, Any]:
+    """What the llama.cpp server behind a session says of its model; nothing where it is none."""
+    url, timeout = settings.base_url or "", settings.timeout_s
+    with closing(Transport(url, key, timeout, timeout)) as transport, suppress(Failure):
+        said = observed_at(transport, transport.get("/v1/models").body, alias)
+        if "decisions" in (said.get("output_modalities") or ()):
+            warning = "a decision model, asked by typevet: another prompt, and no temperatures"
+            said["warnings"] = [warning]
+        return said
+    return {}
 
 
 class Decider:

@@ -11,8 +11,8 @@ from typing import Any
 
 from jevexp.backends.connection import Connection, unusable
 from jevexp.backends.llama_cpp.client import TEMPLATE, prompt_of, template_body, tokenize, tokens_of
-from jevexp.backends.llama_cpp.server import listed_models
 from jevexp.backends.readout import Tokenizer
+from jevexp.backends.served_model import listed_models
 from jevexp.backends.transport import Failure, Reply, Transport, total
 from jevexp.settings.backends import OpenAIBackend
 
