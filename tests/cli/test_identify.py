@@ -53,6 +53,18 @@ def test_a_decision_model_s_option_says_how_it_decides(workplace: Path) -> None:
     ) in done.out
 
 
+def test_of_a_decision_server_without_its_file_it_says_what_is_unknown(workplace: Path) -> None:
+    from tests.support.scripted_decisions import scripted_decisions
+
+    with scripted_decisions() as server:
+        done = jevexp("identify", server.url, cwd=workplace)
+
+    assert done.status == 0, done.err
+    assert "note: a decision model whose file is not here: its type, temperatures" in done.out
+    assert "decision:\n  type: null\n  temperatures: null\n" in done.out
+    assert "chat_template:\n  sha256: null\n" in done.out
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

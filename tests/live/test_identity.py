@@ -316,3 +316,5 @@ def test_a_decision_model_is_held_against_what_its_header_says(workplace: Path) 
     assert found["identity"]["fields"]["decision.temperatures"]["verdict"] == "confirmed"
     assert found["fingerprint"]["inputs"]["decision"]["temperatures"] == {"noul": 0.5}
     assert found["fingerprint"]["inputs"]["chat_template_sha256"] is None
+    verified = jevexp("verify", str(only_run(workplace / "right")), cwd=workplace)
+    assert verified.status == 0, verified.out + verified.err
