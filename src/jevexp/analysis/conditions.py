@@ -151,6 +151,8 @@ def remarks(baseline: FinishedRun, candidate: FinishedRun) -> list[str]:
         if run.manifest.identity and run.manifest.identity.status is ClaimStatus.CONTRADICTED:
             lines.append(f"the identity of the {side} is contradicted")
         lines.extend(f"the {side}: {warning}" for warning in run.manifest.backend.warnings)
+        if cut := run.manifest.counts.truncated_words:
+            lines.append(f"the {side}: {cut}")
     if baseline.tasks is None and candidate.tasks is None:
         missing = (f"no {metric.heading}" for metric in METRICS.values() if metric.of_task)
         lines.append(f"the tasks are not here: {', '.join(missing)}")

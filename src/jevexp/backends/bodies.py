@@ -13,16 +13,9 @@ from jevexp.core.json import dumps, loads
 from jevexp.untrusted.secrets import MARK, Secrets
 
 # What is kept of an answer's headers: who has it in the logs, what it cost, why it is none.
-KEPT_HEADERS = (
-    "content-encoding",
-    "location",
-    "openai-request-id",
-    "request-id",
-    "retry-after",
-    "x-litellm-call-id",
-    "x-litellm-response-cost",
-    "x-request-id",
-)
+REQUEST_ID_HEADERS = ("x-request-id", "request-id", "openai-request-id", "x-litellm-call-id")
+COST_HEADER = "x-litellm-response-cost"
+KEPT_HEADERS = ("content-encoding", "location", "retry-after", COST_HEADER, *REQUEST_ID_HEADERS)
 _MOST_HEADER = 300
 # Enough of a body that is not what was expected to see what it was.
 _EXCERPT_BYTES = 2000

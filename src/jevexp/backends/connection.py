@@ -81,7 +81,7 @@ def connect(
         for name, variable in settings.header_env.items()
     }
     return Connection(
-        settings.base_url or CommandServer(settings.server),
+        settings.address or CommandServer(settings.server),
         log_directory,
         settings.connect_timeout_s,
         settings.timeout_s,

@@ -24,7 +24,7 @@ SLACK = 1e-3
 # The same for probabilities that were read one by one, by servers that compute in half precision.
 _UNBIASED_SLACK = 1e-2
 # What adding up single-precision numbers is off by. A sum further past 1 does not tell the rest.
-_SUM_ERROR = 1e-6
+SUM_ERROR = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def read_biased(probabilities: Sequence[float], bias: float) -> Readout:
     if not 0 < total < 1 + SLACK:
         raise ValueError("probabilities out of range")
     shares = tuple(value / total for value in probabilities)
-    if bias > LARGEST_TELLING_BIAS or total > 1 + _SUM_ERROR:
+    if bias > LARGEST_TELLING_BIAS or total > 1 + SUM_ERROR:
         return Readout(shares, None, None)
     outside = max(0.0, 1.0 - total) * math.exp(bias)
     return Readout(shares, total / (total + outside), outside / (total + outside))
@@ -133,7 +133,7 @@ def read_unbiased(logprobs: Sequence[float]) -> Readout:
     weights = [math.exp(logprob - largest) for logprob in logprobs]
     total = math.fsum(weights)
     shares = tuple(weight / total for weight in weights)
-    if mass > 1 + _SUM_ERROR:
+    if mass > 1 + SUM_ERROR:
         return Readout(shares, None, None)
     mass = min(mass, 1.0)
     return Readout(shares, mass, 1.0 - mass)

@@ -200,6 +200,8 @@ def report_run(
         console.print(line)
     for warning in manifest.backend.warnings:
         console.print(Text.assemble(("  warning: ", _STYLE["warning"]), warning))
+    if cut := manifest.counts.truncated_words:
+        console.print(Text.assemble(("  warning: ", _STYLE["warning"]), cut))
     # Where providers report it: the probability outside the options.
     masses = [
         mass

@@ -52,6 +52,11 @@ class Record(BaseModel):
     runtime: dict[str, Any] | None
     prepare_s: Quantity | None = None
 
+    @property
+    def truncated(self) -> bool:
+        """Whether the service answered and says that it did not read all of the state."""
+        return self.ok and (self.runtime or {}).get("truncated") is True
+
     def line(self) -> dict[str, Any]:
         """The record as it is written: `prepare_s` only where something was prepared."""
         fields = self.model_dump(mode="json")

@@ -18,12 +18,15 @@ from jevexp.harness.scoring import score
 from jevexp.harness.stops import ExpectedModel, StopReason, StopRules
 from jevexp.ledger.base import Ledger
 from jevexp.ledger.state import CapReached, LedgerUnavailable, Overcharged
+from jevexp.settings.run import REPORTED_COST
 from jevexp.store import RunDirectory
 
 log = logging.getLogger(__name__)
 
 # Up to here every whole number is a float; nothing real counts as many tokens.
 MOST_TOKENS = 2**53
+# No answer costs as much, and a record holds no more.
+_MOST_USD = 1e15
 # The basis of a settlement whose request was reserved for and then not sent.
 NOT_SENT = "not_sent"
 
@@ -38,10 +41,12 @@ class Tariff:
 
     def cost(self, decision: Decision) -> tuple[float | None, str]:
         """The decision's cost in US dollars, or None, and the basis of that statement."""
+        if self.basis == REPORTED_COST:
+            return _reported(decision.usage.get("cost"), _MOST_USD), REPORTED_COST
         if self.input_per_m == 0 and self.output_per_m == 0:
             return 0.0, self.basis or "zero_route_fee_compute_excluded"
-        tokens_in = _token_count(decision.usage.get("input_tokens"))
-        tokens_out = _token_count(decision.usage.get("output_tokens"))
+        tokens_in = _reported(decision.usage.get("input_tokens"), MOST_TOKENS)
+        tokens_out = _reported(decision.usage.get("output_tokens"), MOST_TOKENS)
         if (
             decision.ok
             and self.input_per_m is not None
@@ -54,10 +59,10 @@ class Tariff:
         return None, self.basis or "unknown"
 
 
-def _token_count(reported: Any) -> float | None:
-    if isinstance(reported, bool) or not isinstance(reported, int | float):
+def _reported(number: Any, most: float) -> float | None:
+    if isinstance(number, bool) or not isinstance(number, int | float):
         return None
-    return reported if 0 <= reported <= MOST_TOKENS else None
+    return number if 0 <= number <= most else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,6 +107,7 @@ class Journal:
             attempted=counts.attempted + 1,
             answered=counts.answered + record.ok,
             valid=counts.valid + (record.ok and record.valid),
+            truncated=counts.truncated + record.truncated,
         )
         self._cost_basis.add(record.cost_basis)
         # Of a failed attempt nobody knows who would have answered.

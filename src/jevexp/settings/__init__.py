@@ -6,6 +6,7 @@ holds it.
 """
 
 from jevexp.settings.backends import (
+    DecisionsBackend,
     FakeBackend,
     JudgevetBackend,
     LlamaCppBackend,
@@ -45,11 +46,11 @@ from jevexp.settings.tracking import MlflowTracking
 # fmt: off
 __all__ = [
     "PINNED_COMMIT", "PROVIDERS", "TRACKERS", "AnyBackend", "BackendSettings", "CacheType", "Caps",
-    "Dataset", "EnvironmentVariable", "FakeBackend", "FrozenSettings", "Harness", "JudgevetBackend",
-    "LlamaCppBackend", "LlamaServer", "MlflowTracking", "ModelIdentity", "OpenAIChatBackend",
-    "OpenAILogprobsBackend", "PinnedFile", "Provider", "PythonBackend", "Quantization",
-    "ReplayBackend", "ServerCommand", "Settings", "SystemOneBackend", "TrackerEntry",
-    "TrackerSettings", "Tracking", "WeightFile", "check_ledger_url", "field_names", "provider_of",
-    "unknown_field",
+    "Dataset", "DecisionsBackend", "EnvironmentVariable", "FakeBackend", "FrozenSettings",
+    "Harness", "JudgevetBackend", "LlamaCppBackend", "LlamaServer", "MlflowTracking",
+    "ModelIdentity", "OpenAIChatBackend", "OpenAILogprobsBackend", "PinnedFile", "Provider",
+    "PythonBackend", "Quantization", "ReplayBackend", "ServerCommand", "Settings",
+    "SystemOneBackend", "TrackerEntry", "TrackerSettings", "Tracking", "WeightFile",
+    "check_ledger_url", "field_names", "provider_of", "unknown_field",
 ]
 # fmt: on

@@ -14,6 +14,11 @@ from jevexp.settings.base import (
 )
 from jevexp.untrusted.addresses import check_address
 
+# Where a service takes decisions: names with a slash before each, none of which leads upwards.
+ServicePath = Annotated[
+    str, Field(pattern=r"^(/[A-Za-z0-9_~@:+%-][A-Za-z0-9._~@:+%-]*)+$", max_length=500)
+]
+JsonPointer = Annotated[str, Field(pattern=r"^(/([^~/]|~[01])+)+$")]
 HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
 Bias = Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)]
 
@@ -70,11 +75,43 @@ class HttpBackend(BackendSettings):
             )
         return self
 
+    @property
+    def address(self) -> str | None:
+        """Where the service is, without what is added to it; None where it is started here."""
+        return self.base_url
 
-class SystemOneBackend(HttpBackend):
-    """A service at `POST {base_url}/v1/systemone`: TypeSafe's own, or any compatible server."""
+
+class DecisionService(HttpBackend):
+    """Base of services that take a decision at `path` below `base_url`."""
+
+    path: ServicePath
+
+    @property
+    def address(self) -> str | None:
+        """The base address without what it has of the path: all of it, or its beginning."""
+        if self.base_url is None:
+            return None
+        base, parts = self.base_url.rstrip("/"), self.path.split("/")
+        beginnings = ("/".join(parts[:count]) for count in range(len(parts), 1, -1))
+        return base.removesuffix(next(filter(base.endswith, beginnings), ""))
+
+
+class SystemOneBackend(DecisionService):
+    """A service that speaks the System One wire: TypeSafe's own, or any compatible server.
+
+    `envelope` is a JSON pointer (RFC 6901) to the answer inside of a body; null: it is the body.
+    Runs from before `path` and `envelope` do not have them.
+    """
 
     kind: Literal["systemone"]
+    path: ServicePath = "/v1/systemone"
+    envelope: JsonPointer | None = None
+
+
+class DecisionsBackend(DecisionService):
+    """A service that speaks OpenAI's Decisions API."""
+
+    kind: Literal["decisions"]
 
 
 class OpenAIBackend(HttpBackend):

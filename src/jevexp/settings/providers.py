@@ -41,6 +41,7 @@ PROVIDERS = (
     Provider("jevexp.settings.backends:PythonBackend", "jevexp.backends.python_factory"),
     Provider("jevexp.settings.backends:ReplayBackend", "jevexp.backends.replay"),
     Provider("jevexp.settings.backends:SystemOneBackend", "jevexp.backends.systemone"),
+    Provider("jevexp.settings.backends:DecisionsBackend", "jevexp.backends.decisions"),
     Provider("jevexp.settings.backends:OpenAIChatBackend", "jevexp.backends.openai.chat"),
     Provider("jevexp.settings.backends:OpenAILogprobsBackend", "jevexp.backends.openai.logprobs"),
 )

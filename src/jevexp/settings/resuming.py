@@ -42,9 +42,9 @@ FIELDS_BY_ORIGIN: Mapping[Origin, tuple[str, ...]] = {
     # A server is started with `model.weights.path`. Whom the earlier run's owner trusted
     # (`group_access`) is for whoever resumes it to say.
     Origin.PLACE: (
-        "backend.base_url", "backend.key_env", "backend.header_env", "backend.allow_http",
-        "backend.server.base_url", "backend.server.gguf", "backend.server.key_env",
-        "backend.server.allow_http",
+        "backend.base_url", "backend.path", "backend.key_env", "backend.header_env",
+        "backend.allow_http", "backend.server.base_url", "backend.server.gguf",
+        "backend.server.key_env", "backend.server.allow_http",
         "model.weights.path",
         "caps.ledger", "caps.ledger_url", "caps.ledger_password_env",
         "harness.path",
@@ -70,7 +70,7 @@ FIELDS_BY_ORIGIN: Mapping[Origin, tuple[str, ...]] = {
         "backend.server.slots", "backend.server.cache_type_k", "backend.server.cache_type_v",
         "backend.server.gpu_layers", "backend.template.kwargs", "backend.readout.bias",
         "backend.readout.extra_probs", "backend.readout.route", "backend.readout.top_logprobs",
-        "backend.isolation", "backend.route",
+        "backend.isolation", "backend.envelope", "backend.route",
         "backend.max_tokens", "backend.options", "backend.remove", "backend.mode", "backend.script",
         "backend.accuracy", "backend.seed", "backend.latency_s", "backend.provider",
         "backend.typevet.backend", "backend.typevet.framing", "backend.typevet.distributions",

@@ -13,6 +13,8 @@ from jevexp.settings.providers import AnyBackend
 from jevexp.settings.trackers import Tracking
 from jevexp.untrusted.addresses import check_database_address, holds_password
 
+# The basis of a cost that the answer itself tells.
+REPORTED_COST = "reported_by_provider"
 DATABASES = ("sqlite:///", "postgresql://", "postgresql+psycopg://")
 
 # The commit of github.com/fstandhartinger/jevbench whose protocol the harness follows. Its version
@@ -198,13 +200,22 @@ def check_ledger_url(url: str) -> None:
 
 
 class Pricing(FrozenSettings):
-    """A route's list price in US dollars per million tokens; null means unknown."""
+    """A route's list price in US dollars per million tokens; null means unknown.
+
+    With the basis `reported_by_provider` a decision costs what its answer says.
+    """
 
     name: Name
     input_per_m: Usd | None
     output_per_m: Usd | None
     basis: str | None
     source: str | None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if self.basis == REPORTED_COST and (self.input_per_m, self.output_per_m) != (None, None):
+            raise ValueError(f"basis: {REPORTED_COST} goes with no price; set both prices to null")
+        return self
 
 
 class Runner(FrozenSettings):

@@ -158,12 +158,23 @@ class ModelEntry(Section):
 
 
 class Counts(Section):
-    """Tasks requested (after the limit), attempted, answered, and answered validly."""
+    """Tasks requested (after the limit), attempted, answered, and answered validly.
+
+    Of those that were answered, `truncated` are the ones whose state the service cut.
+    """
 
     requested: int
     attempted: int
     answered: int
     valid: int
+    truncated: int = 0
+
+    @property
+    def truncated_words(self) -> str | None:
+        """How many states were cut, in words; None where none was."""
+        if not self.truncated:
+            return None
+        return f"the service cut the state of {self.truncated} of {self.answered} answered tasks"
 
 
 class LedgerEntry(Section):

@@ -84,6 +84,7 @@ def check_manifest(
                 "counts.attempted": len(attempts),
                 "counts.answered": sum(record.ok for record in attempts),
                 "counts.valid": sum(record.ok and record.valid for record in attempts),
+                "counts.truncated": sum(record.truncated for record in attempts),
                 "model.resolved": sorted(
                     {record.model for record in attempts if record.ok and record.model}
                 ),

@@ -116,7 +116,7 @@ def _incomplete(root: Path, tree: Tree, manifest: Manifest | None) -> str | None
 
 
 # What later checks need no more, and what makes a record large.
-_LARGE: dict[str, Any] = {"probs_as_returned": None, "usage": {}, "runtime": None}
+_LARGE: dict[str, Any] = {"probs_as_returned": None, "usage": {}}
 
 
 class RecordPass:
@@ -199,7 +199,10 @@ class RecordPass:
         if task is None and context.tasks is not None:
             return
         probs = record.probs if task and set(record.probs or ()) == set(task.labels) else None
-        self.records[record.task_id] = record.model_copy(update={**_LARGE, "probs": probs})
+        runtime = {"truncated": True} if record.truncated else None
+        self.records[record.task_id] = record.model_copy(
+            update={**_LARGE, "probs": probs, "runtime": runtime}
+        )
         self._lines[record.task_id] = line
 
     def _entry(self, record: Record, file: str, line: int | None) -> Entry:

@@ -59,6 +59,8 @@ def metrics(manifest: Manifest, summary: Summary | None) -> dict[str, float]:
     if manifest.status is not RunStatus.RUNNING:
         # Until a run has ended, its manifest says 0 and means: not known yet.
         values["charged_usd"] = manifest.ledger.charged_by_run_usd
+    if manifest.counts.truncated:
+        values["truncated"] = manifest.counts.truncated
     return {name: float(value) for name, value in values.items() if value is not None}
 
 
