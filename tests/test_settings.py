@@ -32,6 +32,7 @@ NEEDED = {
     "model=unclaimed": ["model.alias=mine"],
     "backend=python": ["backend.factory='my_model:make'"],
     "backend=replay": ["backend.run=earlier"],
+    "backend=cloudflare": ["backend.path=/run/m"],
     "backend=openai_chat": ["backend.base_url=http://127.0.0.1:8000"],
     "backend=openai_logprobs": ["backend.base_url=http://127.0.0.1:8000"],
 }

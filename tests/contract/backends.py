@@ -15,6 +15,7 @@ from typing import Any, Literal
 import pytest
 
 from jevexp.backends import python_factory
+from jevexp.backends.decisions import Decisions
 from jevexp.backends.fake import Fake, answer_key
 from jevexp.backends.llama_cpp import LlamaCpp
 from jevexp.backends.openai.chat import OpenAIChat
@@ -32,9 +33,15 @@ from tests.support.llama import backend_settings, model_identity, open_server
 from tests.support.openai import chat_settings, logprobs_settings
 from tests.support.replays import ask, replay_settings, write_answers
 from tests.support.scripted_decisions import scripted_decisions
-from tests.support.scripted_llama import scripted_llama
+from tests.support.scripted_llama import Answer, scripted_llama
 from tests.support.scripted_openai import HOSTED, LLAMA, SGLANG, VLLM, Flavour, scripted_openai
-from tests.support.systemone import SPARROW, scripted_systemone
+from tests.support.systemone import (
+    SPARROW,
+    decisions_settings,
+    respond,
+    scripted_decision_service,
+    scripted_systemone,
+)
 from tests.support.systemone import settings as systemone_settings
 from tests.support.tiny_gguf import write_tiny_gguf
 
@@ -180,6 +187,24 @@ def systemone_scripted(folder: Path, requests: Sequence[Request]) -> Iterator[Ba
 
 
 @contextmanager
+def systemone_wrapped(folder: Path, requests: Sequence[Request]) -> Iterator[Backend]:
+    """The System One provider on a local service with a path and an envelope of its own."""
+    del folder, requests
+    with scripted_systemone() as service:
+        service.answers["/ai/run/m"] = lambda body: Answer({"result": respond(body).body})
+        settings = systemone_settings(service.url, path="/ai/run/m", envelope="/result")
+        yield SystemOne(settings, model_identity())
+
+
+@contextmanager
+def decisions_scripted(folder: Path, requests: Sequence[Request]) -> Iterator[Backend]:
+    """The provider of OpenAI's wire on a local service that answers well."""
+    del folder, requests
+    with scripted_decision_service() as service:
+        yield Decisions(decisions_settings(service.url), model_identity())
+
+
+@contextmanager
 def systemone_sparrow(folder: Path, requests: Sequence[Request]) -> Iterator[Backend]:
     """The System One provider on a small real model, which it starts itself."""
     del folder, requests
@@ -258,6 +283,8 @@ BACKENDS = [
     pytest.param(llama_cpp_scripted, id="llama_cpp, scripted server"),
     pytest.param(llama_cpp_native_scripted, id="llama_cpp, scripted decision server"),
     pytest.param(systemone_scripted, id="systemone, scripted server"),
+    pytest.param(systemone_wrapped, id="systemone, wrapped answers"),
+    pytest.param(decisions_scripted, id="decisions, scripted server"),
     pytest.param(openai_chat_scripted, id="openai_chat, scripted server"),
     pytest.param(openai_logprobs_scripted(LLAMA), id="openai_logprobs, like llama.cpp"),
     pytest.param(openai_logprobs_scripted(VLLM), id="openai_logprobs, like vLLM"),

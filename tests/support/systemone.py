@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from jevexp.settings import SystemOneBackend
+from jevexp.settings import DecisionsBackend, SystemOneBackend
 from tests.support.scripted_llama import Answer, ScriptedLlama, scripted_llama
 
 ENDPOINT = "/v1/systemone"
@@ -85,3 +85,55 @@ def good(question: Mapping[str, Any]) -> dict[str, Any]:
         "legend": dict(zip(names, criteria, strict=True)),
         "probabilities": probabilities,
     }
+
+
+DECISIONS = "/v1/decisions"
+
+
+def decisions_settings(base_url: str | None = None, **fields: Any) -> DecisionsBackend:
+    """The settings of conf/backend/decisions.yaml without address and key, with changes."""
+    common = settings(base_url).model_dump(exclude={"kind", "name", "path", "envelope"})
+    return DecisionsBackend.of(
+        {**common, "kind": "decisions", "name": "decisions", "path": DECISIONS, **fields}
+    )
+
+
+def decided(question: Mapping[str, Any]) -> dict[str, Any]:
+    """An answer of OpenAI's wire to a question of it; later options are likelier."""
+    if question["type"] == "predicate":
+        return {"type": "predicate", "probability": 0.75}
+    if question["type"] == "choice":
+        options: list[dict[str, Any]] = [{"value": one["value"]} for one in question["choices"]]
+    else:
+        levels = enumerate(question["levels"])
+        options = [{"value": number, "label": level["label"]} for number, level in levels]
+    whole = len(options) * (len(options) + 1) / 2
+    return {
+        "type": question["type"],
+        "confidence": 0.5,
+        "probabilities": [
+            {**option, "probability": (index + 1) / whole} for index, option in enumerate(options)
+        ],
+    }
+
+
+def list_around(answer: Any) -> dict[str, Any]:
+    """A whole body of OpenAI's wire around an answer."""
+    return {**envelope(None), "answers": [answer]}
+
+
+def respond_with_decisions(body: Mapping[str, Any]) -> Answer:
+    """A good answer, or what the service says to a choice without choices."""
+    (question,) = body["questions"]
+    if question.get("choices") == [] or question.get("levels") == []:
+        error = {"message": "empty", "type": "invalid_request_error", "param": None, "code": None}
+        return Answer({"error": error}, status=400)
+    return Answer(list_around(decided(question)))
+
+
+@contextmanager
+def scripted_decision_service() -> Iterator[ScriptedLlama]:
+    """A running service that speaks OpenAI's wire and hides the rest."""
+    with scripted_systemone() as server:
+        server.answers[DECISIONS] = respond_with_decisions
+        yield server

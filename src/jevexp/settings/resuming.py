@@ -96,9 +96,10 @@ ORIGINS = {name: origin for origin, names in FIELDS_BY_ORIGIN.items() for name i
 FIELDS = tuple(dict.fromkeys(key.rpartition(":")[2] for key in ORIGINS))
 
 # Where jevexp's own configuration names a place, its name is nothing that a stranger chose.
-OWN_VALUES: Mapping[str, Any] = {
-    "dataset.base_url": "https://raw.githubusercontent.com",
-    "outputs": "outputs",
+OWN_VALUES: Mapping[str, tuple[str, ...]] = {
+    "dataset.base_url": ("https://raw.githubusercontent.com",),
+    "backend.path": ("/v1/systemone", "/v1/decisions"),
+    "outputs": ("outputs",),
 }
 
 
@@ -118,7 +119,7 @@ def to_repeat(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         origin = origin_of(name, kind)
         value = field_of(fields, name)
         # An empty text is a path: the current folder.
-        nothing = value is None or value is False or value in ([], {}, OWN_VALUES.get(name))
+        nothing = value is None or value is False or value in ([], {}, *OWN_VALUES.get(name, ()))
         if origin and origin.repeated and not nothing:
             yield name, value
 

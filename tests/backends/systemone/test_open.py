@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from jevexp.backends.systemone import SystemOne
+from jevexp.backends.systemone import SystemOne, facts
+from jevexp.backends.transport import Transport
 from jevexp.errors import InputError
 from tests.backends.server.started import PROGRAM, gone, pids
 from tests.backends.systemone.conftest import TASKS
 from tests.support.llama import model_identity
 from tests.support.scripted_llama import Answer, ScriptedLlama
-from tests.support.systemone import settings
+from tests.support.systemone import ENDPOINT, settings
 
 
 def described(service: ScriptedLlama, directory: Path) -> dict[str, Any]:
@@ -41,7 +42,20 @@ def test_a_service_that_hides_everything_is_fine(service: ScriptedLlama, tmp_pat
         "version": None,
         "models": None,
     }
-    assert service.paths() == ["/health", "/v1/models"]
+    # A gateway asks every model that it has for `/health`, and that costs money.
+    assert service.paths() == ["/v1/models"]
+
+
+@pytest.mark.parametrize(
+    ("path", "models"),
+    [("/api/v1/systemone", "/api/v1/models"), ("/ai/run/@cf/v/m", "/ai/run/@cf/v/models")],
+)
+def test_models_are_listed_beside_the_route(
+    service: ScriptedLlama, tmp_path: Path, path: str, models: str
+) -> None:
+    backend = SystemOne(settings(service.url, path=path), model_identity()).open(tmp_path)
+    backend.close()
+    assert service.paths() == [models]
 
 
 LLAMA = {"id": "kev", "owned_by": "llamacpp", "meta": {"n_params": 7, "n_vocab": 3},
@@ -103,20 +117,28 @@ def test_other_refusals_there_are_left_to_the_first_question(
     assert described(service, tmp_path)["model"] is None
 
 
-def test_a_model_named_by_health_is_the_session_s(service: ScriptedLlama, tmp_path: Path) -> None:
+def started(service: ScriptedLlama) -> dict[str, Any]:
+    """What is found out of a server that was started here."""
+    transport = Transport(service.url, None, 5.0, 5.0)
+    found = facts(transport, service.url, ENDPOINT, started=True)
+    transport.close()
+    return found
+
+
+def test_a_model_named_by_a_started_server_s_health_is_the_session_s(
+    service: ScriptedLlama,
+) -> None:
     service.answers["/health"] = Answer({"status": "ok", "model": "m-2", "version": "0.2.0"})
-    found = described(service, tmp_path)
+    found = started(service)
     assert (found["model"], found["version"]) == ("m-2", "0.2.0")
 
 
 @pytest.mark.parametrize(
     "health", [{"model": 7}, {"model": ""}, {"model": {"name": "m"}}, [], "ok"]
 )
-def test_health_that_names_none_is_no_statement(
-    service: ScriptedLlama, tmp_path: Path, health: Any
-) -> None:
+def test_health_that_names_none_is_no_statement(service: ScriptedLlama, health: Any) -> None:
     service.answers["/health"] = Answer(health)
-    assert described(service, tmp_path)["model"] is None
+    assert started(service)["model"] is None
 
 
 @pytest.mark.parametrize(
@@ -146,7 +168,7 @@ def test_nobody_there_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_silent_service_is_one_line(service: ScriptedLlama, tmp_path: Path) -> None:
-    service.answers["/health"] = Answer(hang=True)
+    service.answers["/v1/models"] = Answer(hang=True)
     assert "it does not answer in time" in why_not(tmp_path, service.url, timeout_s=0.2)
 
 
