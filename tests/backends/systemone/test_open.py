@@ -120,7 +120,7 @@ def test_other_refusals_there_are_left_to_the_first_question(
 def started(service: ScriptedLlama) -> dict[str, Any]:
     """What is found out of a server that was started here."""
     transport = Transport(service.url, None, 5.0, 5.0)
-    found = facts(transport, service.url, ENDPOINT, started=True)
+    found = facts(transport, service.url, ENDPOINT, "m-1", started=True)
     transport.close()
     return found
 
