@@ -355,19 +355,28 @@ def test_a_cost_is_derived_or_unknown_and_never_guessed(
 
 
 @pytest.mark.parametrize(
-    ("status", "stop"),
+    ("refusal", "stop"),
     [
-        (401, StopReason.ACCESS_REFUSED),
-        (403, StopReason.ACCESS_REFUSED),
-        (429, StopReason.RATE_LIMITED),
+        (failure(status_code=401), StopReason.ACCESS_REFUSED),
+        (failure(status_code=403), StopReason.ACCESS_REFUSED),
+        (failure(status_code=429), StopReason.RATE_LIMITED),
+        (failure("error_body_401", 200), StopReason.ACCESS_REFUSED),
+        (failure("error_body_403", 200), StopReason.ACCESS_REFUSED),
+        (failure("error_body_429", 200), StopReason.RATE_LIMITED),
     ],
 )
 def test_a_provider_that_turns_us_away_is_asked_no_more(
-    bench: Bench, status: int, stop: StopReason
+    bench: Bench, refusal: Decision, stop: StopReason
 ) -> None:
-    provider = Provider(YES, failure(status_code=status), YES)
+    provider = Provider(YES, refusal, YES)
     assert bench.run(provider, *many(4)) == RunOutcome(2, stop)
     assert len(provider.received) == len(bench.records()) == 2
+
+
+@pytest.mark.parametrize("code", ["error_body", "error_body_500"])
+def test_any_other_error_under_200_is_a_failure_like_others(bench: Bench, code: str) -> None:
+    provider = Provider(failure(code, 200), YES, *[failure(code, 200)] * 3, YES)
+    assert bench.run(provider, *many(6)) == RunOutcome(5, StopReason.FAILURES_IN_A_ROW)
 
 
 def test_three_failures_in_a_row_end_the_run(bench: Bench) -> None:

@@ -87,6 +87,16 @@ def test_a_redirect_is_not_followed(opened: Open) -> None:
 
 
 @pytest.mark.parametrize(
+    ("error", "code"),
+    [({"code": 429, "message": "slow down"}, "error_body_429"), ("no", "error_body")],
+)
+def test_an_error_under_200_has_a_code_of_its_own(opened: Open, error: Any, code: str) -> None:
+    decision, _ = outcome(opened, HTTP, "/v1/systemone", Answer({"error": error}))
+    assert (decision.ok, decision.error, decision.status_code) == (False, code, 200)
+    assert decision.response["body"] == {"error": error}
+
+
+@pytest.mark.parametrize(
     "body",
     [b"", b"no JSON", b"null", b"[1]", b"[" * 100_000, b'{"a":1}'.decode().encode("utf-16")],
     ids=["nothing", "text", "null", "list", "deep", "utf-16"],

@@ -15,15 +15,18 @@ BAD = failure(status_code=500)
 
 
 @pytest.mark.parametrize(
-    ("status", "stop"),
+    ("refusal", "stop"),
     [
-        (401, StopReason.ACCESS_REFUSED),
-        (403, StopReason.ACCESS_REFUSED),
-        (429, StopReason.RATE_LIMITED),
+        (failure(status_code=401), StopReason.ACCESS_REFUSED),
+        (failure(status_code=403), StopReason.ACCESS_REFUSED),
+        (failure(status_code=429), StopReason.RATE_LIMITED),
+        (failure("error_body_401", 200), StopReason.ACCESS_REFUSED),
+        (failure("error_body_403", 200), StopReason.ACCESS_REFUSED),
+        (failure("error_body_429", 200), StopReason.RATE_LIMITED),
     ],
 )
 def test_once_we_are_turned_away_what_is_under_way_is_recorded_and_nothing_else_sent(
-    bench: Bench, status: int, stop: StopReason
+    bench: Bench, refusal: Decision, stop: StopReason
 ) -> None:
     all_there = threading.Barrier(4)
     turned_away = threading.Event()
@@ -32,7 +35,7 @@ def test_once_we_are_turned_away_what_is_under_way_is_recorded_and_nothing_else_
         all_there.wait(LONG)
         if number == 2:
             turned_away.set()
-            return failure(status_code=status)
+            return refusal
         turned_away.wait(LONG)
         # Until the refusal has been noticed.
         while threading.active_count() > 1 and not bench.rows("settle"):

@@ -160,6 +160,11 @@ def test_a_signal_between_tasks_loses_no_record(run: Run) -> None:
     assert run.ids == ["t0"]
 
 
+def test_a_status_that_only_a_body_tells_is_no_rule_of_the_harness(run: Run) -> None:
+    run(Provider(failure("error_body_429", 200), YES), tasks=MINE[:2])
+    assert [record.error for record in run.directory.records()] == ["error_body_429", None]
+
+
 def test_its_words_go_to_the_log_and_not_to_the_terminal(
     run: Run, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
