@@ -121,6 +121,7 @@ def test_a_service_that_rounds(workplace: Path) -> None:
         server.answers[ENDPOINT] = changed(rounded)
         done = jevexp(*to(server.url), cwd=workplace)
     assert "rounding" not in lines_of(whole.out)
+    assert lines_of(whole.out)["provider"] == f"ok: {server.url} names its model in each answer"
     assert whole.out.splitlines()[-1] == "ready"
     assert done.status == 0
     expected = "warning: the service rounds probabilities to two decimals"

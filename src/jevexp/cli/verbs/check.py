@@ -103,10 +103,11 @@ def _check_provider(plan: planning.Plan, report: _Report) -> None:
     settings, backend = plan.settings, plan.backend
     description = backend.describe()
     model, url = description.get("model"), description.get("base_url")
+    served = f"serves {model}" if model else "names its model in each answer"
     if description.get("managed"):
-        report.good("provider", f"started here, serves {model}")
+        report.good("provider", f"started here, {served}")
     else:
-        report.good("provider", f"{url} serves {model}" if url else f"{model}")
+        report.good("provider", f"{url} {served}" if url else f"{model}")
     for warning in warnings_of(description):
         report.doubtful("provider", warning)
     identity = identify(settings, description)
