@@ -179,7 +179,7 @@ def test_fields_that_go_together_are_kept(
     assert {name: dumped[name] for name in fields} == fields
 
 
-JUDGEVET = {
+JUDGEVET: dict[str, Any] = {
     "kind": "judgevet", "name": "j", "base_url": None, "key_env": None, "allow_http": False,
     "timeout_s": 1, "factory": None, "provider": "http",
     "typevet": {"backend": "fake", "framing": None, "distributions": None},
@@ -216,7 +216,7 @@ def test_a_judgevet_provider_has_an_address_or_a_factory_or_neither(
         assert str(raised.value).startswith(line)
 
 
-HTTP = {
+HTTP: dict[str, Any] = {
     "kind": "openai_chat", "name": "o", "base_url": "https://h", "key_env": None, "header_env": {},
     "allow_http": False, "connect_timeout_s": 1, "timeout_s": 1, "options": {}, "remove": [],
     "server": {"command": None, "start_timeout_s": 1}, "max_tokens": 1,
@@ -265,7 +265,7 @@ def test_what_an_http_provider_takes(fields: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", ["logprobs", "top_logprobs", "logit_bias", "temperature", "n"])
 def test_what_a_distribution_is_read_with_is_not_set_by_hand(name: str) -> None:
-    template = {"kwargs": {}}
+    template: dict[str, Any] = {"kwargs": {}}
     fields = {name: value for name, value in HTTP.items() if name != "max_tokens"} | {
         "kind": "openai_logprobs", "route": None, "template": template,
         "readout": {"bias": 1, "top_logprobs": 2},
