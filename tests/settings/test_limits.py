@@ -329,3 +329,19 @@ def test_an_unknown_field_has_the_nearest_name_or_all_of_its_group(
 )
 def test_what_json_cannot_hold_is_named_by_its_place(value: Any, line: str | None) -> None:
     assert base._unrepresentable(value, "") == line
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "sqlite:///l.db",
+        "sqlite:////l.db",
+        "postgresql://h/d",
+        "postgresql+psycopg://u@h:1/d?x=1",
+    ],
+)
+def test_the_address_of_a_ledger(url: str) -> None:
+    run.check_ledger_url(url)
+    for wrong in (url.replace("l.db", "").replace("/d", "/"), f"x{url}", url.replace(":", ";", 1)):
+        with pytest.raises(ValueError, match=r"^ledger_url: expected sqlite:///FILE or"):
+            run.check_ledger_url(wrong)
