@@ -178,3 +178,13 @@ def test_several_requests_at_once_are_another_measurement_and_one_is_the_old_one
     for number, found in several.items():
         assert found.inputs == one.inputs | {"concurrency": number}
     assert len({one.value, *(found.value for found in several.values())}) == 5
+
+
+def test_without_a_file_an_alias_is_held_against_the_claim() -> None:
+    claims: dict[str, Any] = {"alias": "m-q4_0", "quantization": {"ftype": "Q8_0"}}
+    report = reconcile(model(**claims), observe({}))
+    (finding,) = [found for found in report.findings if found.code == "alias_quantization"]
+    assert (finding.level, finding.message) == (
+        "explained",
+        "'m-q4_0' says Q4_0, Q8_0 is declared, as declared",
+    )
