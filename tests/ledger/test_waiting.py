@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError
 
+from jevexp.ledger import database
 from jevexp.ledger.database import DatabaseLedger
 from jevexp.ledger.state import LedgerError, LedgerUnavailable
 
@@ -94,3 +96,19 @@ def test_a_change_whose_answer_was_lost_is_not_made_twice(
     # What is settled by another call is another's.
     with pytest.raises(LedgerError, match="is already settled"):
         ledger.settle(name, 0.125, {})
+
+
+def test_whoever_changes_the_sums_locks_them_and_whoever_looks_does_not(
+    ledger: DatabaseLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, locked = database._read_totals, list[bool]()
+
+    def noted(connection: Connection, *, lock: bool = False) -> Any:
+        locked.append(lock)
+        return read(connection, lock=lock)
+
+    monkeypatch.setattr(database, "_read_totals", noted)
+    ledger.settle(ledger.reserve(0.25, {}), 0.125, {})
+    assert locked == [True, True]
+    assert ledger.charged_usd == 0.125
+    assert locked[2:] == [False]
