@@ -1,6 +1,7 @@
 """The reference pages name every field that exists, and the documents' links lead somewhere."""
 
 import dataclasses
+import importlib
 import re
 from pathlib import Path
 
@@ -85,3 +86,23 @@ def test_every_field_of_a_comparison_is_documented() -> None:
     # In JSON each metric is a field of its run.
     names = names - {"estimates"} | set(METRICS)
     assert [name for name in sorted(names) if f"`{name}`" not in text] == []
+
+
+_UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+_LIMIT = re.compile(
+    r"^\|[^|]+\| ([0-9][0-9.,e-]*)(?: (\w+))? \| `([\w.]+)\.(\w+)` \|$", re.MULTILINE
+)
+LIMITS = {
+    f"{module}.{name}": (float(number.replace(",", "")) * _UNITS.get(unit, 1), module, name)
+    for number, unit, module, name in _LIMIT.findall(reference("limits.md"))
+}
+
+
+def test_every_row_of_the_limits_is_read() -> None:
+    rows = [line for line in reference("limits.md").splitlines() if line.endswith("` |")]
+    assert len(LIMITS) == len(rows) > 60
+
+
+@pytest.mark.parametrize(("limit", "module", "name"), LIMITS.values(), ids=LIMITS)
+def test_a_limit_is_the_one_that_is_documented(limit: float, module: str, name: str) -> None:
+    assert getattr(importlib.import_module(f"jevexp.{module}"), name) == limit

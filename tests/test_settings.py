@@ -2,6 +2,7 @@
 
 import copy
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,10 @@ from tests.support.compose import compose
 
 DEFAULTS = compose()
 LLAMA = compose("backend=llama_cpp", "model=gemma4_q4km", "dataset=demo")
+CHAT = compose("backend=openai_chat", "backend.base_url=http://127.0.0.1:8000")
+LOGPROBS = compose("backend=openai_logprobs", "backend.base_url=http://127.0.0.1:8000")
+PRICED = compose("pricing=typesafe_jev_1_13")
+SPARROW = compose("backend=sparrow", "model=sparrow_nano")
 GROUPS = ("backend", "caps", "dataset", "experiment", "harness", "model", "pricing", "tracking")
 # What an option leaves open on purpose.
 NEEDED = {
@@ -284,6 +289,97 @@ def test_a_number_that_is_none_is_refused_by_field(field: str, value: float) -> 
 def test_a_number_that_is_none_is_refused_from_the_command_line(override: str) -> None:
     with pytest.raises(InputError, match=r"^caps\.cap_usd: "):
         compose(override)
+
+
+# The least and the most that a field takes; None: there is no such end.
+BOUNDS: list[tuple[Settings, str, float | None, float | None]] = [
+    (DEFAULTS, "backend.accuracy", 0, 1),
+    (DEFAULTS, "backend.latency_s", 0, 60),
+    (DEFAULTS, "caps.cap_usd", 0, None),
+    (DEFAULTS, "caps.limit", 1, None),
+    (compose("caps=unmetered"), "caps.reserve_usd", 0, None),
+    (DEFAULTS, "runner.concurrency", 1, 1024),
+    (LLAMA, "backend.readout.bias", None, 100),
+    (LLAMA, "backend.readout.extra_probs", 0, 100),
+    (LLAMA, "backend.server.context", 64, None),
+    (LLAMA, "backend.server.gpu_layers", -1, None),
+    (LLAMA, "backend.server.slots", 1, None),
+    (LLAMA, "backend.server.threads", 1, None),
+    (LLAMA, "model.context", 64, None),
+    (CHAT, "backend.max_tokens", 1, None),
+    (LOGPROBS, "backend.readout.top_logprobs", 2, 1000),
+    (PRICED, "pricing.input_per_m", 0, None),
+    (PRICED, "pricing.output_per_m", 0, None),
+]
+ABOVE_ZERO = [
+    (LLAMA, "backend.readout.bias"),
+    (LLAMA, "backend.server.start_timeout_s"),
+    (LLAMA, "backend.connect_timeout_s"),
+    (LLAMA, "backend.request_timeout_s"),
+    (CHAT, "backend.timeout_s"),
+    (CHAT, "backend.connect_timeout_s"),
+    (DEFAULTS, "tracking.timeout_s"),
+    (DEFAULTS, "model.weights.bytes"),
+]
+
+
+def check_refused(base: Settings, field: str, value: Any) -> None:
+    with pytest.raises(InputError, match=rf"^{re.escape(field)}: "):
+        Settings.of(changed(base.resolved(), tuple(field.split(".")), value))
+
+
+@pytest.mark.parametrize(
+    ("base", "field", "least", "most"), BOUNDS, ids=lambda part: str(part)[:40]
+)
+def test_a_number_has_its_ends(
+    base: Settings, field: str, least: float | None, most: float | None
+) -> None:
+    path = tuple(field.split("."))
+    for end, beyond in ((least, -1), (most, 1)):
+        if end is not None:
+            found: Any = Settings.of(changed(base.resolved(), path, end)).resolved()
+            for name in path:
+                found = found[name]
+            assert found == end
+            check_refused(base, field, end + beyond)
+
+
+@pytest.mark.parametrize(("base", "field"), ABOVE_ZERO, ids=[field for _, field in ABOVE_ZERO])
+def test_a_time_and_a_size_are_above_zero(base: Settings, field: str) -> None:
+    path = tuple(field.split("."))
+    # Less than a second, or a byte.
+    Settings.of(changed(base.resolved(), path, 1 if "bytes" in field else 0.001))
+    check_refused(base, field, 0)
+
+
+@pytest.mark.parametrize(
+    ("field", "longest"),
+    [("tracking.experiment", 500), ("backend.name", 64), ("model.name", 64), ("caps.name", 64)],
+)
+def test_a_name_has_a_length(field: str, longest: int) -> None:
+    Settings.of(changed(DEFAULTS.resolved(), tuple(field.split(".")), "x" * longest))
+    check_refused(DEFAULTS, field, "x" * (longest + 1))
+    check_refused(DEFAULTS, field, "")
+
+
+def test_a_field_that_an_earlier_run_lacks_means_what_it_did_without() -> None:
+    tracking = {"report": True, "traces": False, "token_env": None, "allow_http": False}
+    for base, group, meaning in (
+        (DEFAULTS, "tracking", tracking),
+        (LLAMA, "backend.server", {"allow_http": False}),
+        (SPARROW, "backend.server", {"api_key_env": None}),
+        (DEFAULTS, "model", {"context": None, "cache_type_k": None, "cache_type_v": None}),
+    ):
+        fields = copy.deepcopy(base.resolved())
+        inner: Any = fields
+        for name in group.split("."):
+            inner = inner[name]
+        for name in meaning:
+            inner.pop(name, None)
+        found: Any = Settings.of(fields).resolved()
+        for name in group.split("."):
+            found = found[name]
+        assert {name: found[name] for name in meaning} == meaning
 
 
 def test_a_missing_field_says_how_to_set_it() -> None:

@@ -92,3 +92,20 @@ def test_the_exact_test_has_the_power_that_is_claimed_within_three_points(
     found = [mcnemar_exact(int(first), int(second)) <= 0.05 for first, second in flips]
 
     assert np.average(found, weights=times) == pytest.approx(0.8, abs=0.03)
+
+
+@pytest.mark.parametrize(("clusters", "quantiles"), [(2, 14.0826), (3, 5.3633), (5, 3.7174)])
+def test_few_clusters_have_a_wide_t(clusters: int, quantiles: float) -> None:
+    # Student's t at 0.975 and 0.8 with 1, 2 and 4 degrees of freedom, from tables.
+    assert smallest_mean(1, clusters - 1) == pytest.approx(quantiles, abs=1e-3)
+    found = smallest_effect(10**6, clusters, 0.2, design_effect=300)
+    inflated = 300 * quantiles**2
+    assert found == pytest.approx(math.sqrt(inflated * 0.2 / (10**6 + inflated)), rel=1e-3)
+
+
+def test_a_difference_of_everything_can_be_found() -> None:
+    # All pairs that differ differ in one direction, and every pair differs.
+    assert required_pairs(1, 1) == required_pairs(-1, 1) > 0
+    for effect, discordance in ((0, 0.5), (0.5, 1.1)):
+        with pytest.raises(ValueError, match="differs"):
+            required_pairs(effect, discordance)

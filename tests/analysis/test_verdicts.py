@@ -65,3 +65,10 @@ def test_one_test_is_left_alone_and_none_exceeds_one() -> None:
     assert holm([0.03]) == [0.03]
     assert holm([0.9, 0.8]) == [1, 1]
     assert holm([]) == []
+
+
+def test_limits_belong_to_the_verdict() -> None:
+    assert verdict(ABOVE, p=0.05) == Verdict.BETTER
+    assert verdict(Interval(-0.1, -0.02), p=0.05) == Verdict.WORSE
+    assert verdict(Interval(-0.1, -0.02), p=0.05, higher=False) == Verdict.BETTER
+    assert verdict(Interval(0.03, 0.1), p=0.050001) == Verdict.INCONCLUSIVE

@@ -1,6 +1,7 @@
 """Of Hydra's own node a few fields may be set; the rest is refused before anything happens."""
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -41,11 +42,19 @@ REFUSED = [
 ]
 
 
+@pytest.fixture(scope="module")
+def options(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of options for all tests: what is composed once of each folder is kept."""
+    return tmp_path_factory.mktemp("options")
+
+
 @pytest.fixture(autouse=True)
-def nothing_happened(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def nothing_happened(workplace: Path, options: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A module that must not be imported, and variables that interpolations read."""
     (workplace / "trap.py").write_text(TRAP)
-    (workplace / "mine/experiment").mkdir(parents=True)
+    shutil.rmtree(options)
+    (options / "experiment").mkdir(parents=True)
+    (workplace / "mine").symlink_to(options)
     monkeypatch.syspath_prepend(str(workplace))
     monkeypatch.setenv("UPWARDS", "..")
     monkeypatch.setenv("TARGET", "trap.hook")

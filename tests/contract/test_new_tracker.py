@@ -9,12 +9,14 @@ import json
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 
 from jevexp.settings import TRACKERS, Tracking
+from tests.support.cli import Finished
 from tests.support.copied_program import CopiedProgram
 from tests.support.runs import tracking
 
@@ -111,20 +113,60 @@ def _tracked(line, change=Change.NONE):
 LINE = '    "lines": TrackerEntry("jevexp.settings.lines:LinesTracking", "jevexp.tracking.lines"),'
 
 DEMO = ("dataset=demo", "caps.limit=3", "backend.mode=noise")
+# Every command stands in a folder of its scenario.
+RUN, INTO = "hydra.run.dir={folder}/run", "hydra.sweep.dir={folder}/sweep"
+OUTPUTS = "outputs={folder}/outputs"
+NOWHERE = "http://127.0.0.1:9"
 BESIDE = ("+tracking.also.notes={kind:lines,path:notes.jsonl}",)
 FAULTY = ("+tracking.also.notes={kind:lines,path:notes.jsonl,fault:no space left}",)
 ALONE = ("tracking=none", *BESIDE)
 SWEEP = ("-m", *DEMO, "backend.seed=1,2")
+SCENARIOS: dict[str, list[tuple[str, ...]]] = {
+    "beside MLflow": [
+        ("check", *DEMO, *BESIDE, OUTPUTS),
+        (*DEMO, *BESIDE, OUTPUTS, RUN),
+        (*SWEEP, *BESIDE, OUTPUTS, INTO),
+    ],
+    "alone": [(*DEMO, *ALONE, OUTPUTS, RUN), (*SWEEP, *ALONE, OUTPUTS, INTO)],
+    "failing": [(*SWEEP, *FAULTY, OUTPUTS, INTO)],
+    "beside an MLflow that is away": [
+        (*DEMO, *BESIDE, f"tracking.uri={NOWHERE}", OUTPUTS, RUN),
+        (*DEMO, "+tracking.also.notes={kind:lines,paht:x}"),
+    ],
+}
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """The folder that commands wrote into, and what came of each."""
+
+    folder: Path
+    finished: list[Finished]
+
+    @property
+    def outputs(self) -> Path:
+        """The folder of runs and of what the trackers keep."""
+        return self.folder / "outputs"
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> CopiedProgram:
-    """A copy of the program with the tracker in it."""
+def scenarios(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Scenario]:
+    """What came of all commands, in one process of a copy of the program with the tracker in it."""
     program = CopiedProgram(tmp_path_factory.mktemp("program"))
     (program.package / "settings" / "lines.py").write_text(SETTINGS)
     (program.package / "tracking" / "lines.py").write_text(MODULE)
     program.add_line("settings/trackers.py", "TRACKERS = {", LINE)
-    return program
+    folders = {name: tmp_path_factory.mktemp("scenario") for name in SCENARIOS}
+    commands = [
+        [word.replace("{folder}", str(folders[name])) for word in command]
+        for name, several in SCENARIOS.items()
+        for command in several
+    ]
+    finished = iter(program.run(*commands))
+    return {
+        name: Scenario(folders[name], [next(finished) for _ in several])
+        for name, several in SCENARIOS.items()
+    }
 
 
 def told(outputs: Path) -> list[dict[str, Any]]:
@@ -141,17 +183,11 @@ def in_mlflow(outputs: Path) -> list[Mapping[str, str]]:
 
 
 def test_it_is_told_of_a_run_and_of_a_sweep_beside_mlflow(
-    program: CopiedProgram, tmp_path: Path
+    scenarios: dict[str, Scenario],
 ) -> None:
-    outputs = tmp_path / "outputs"
-    where = (f"outputs={outputs}", *BESIDE)
-    run, sweep = tmp_path / "run", tmp_path / "sweep"
-
-    checked, single, several = program.run(
-        ["check", *DEMO, *where],
-        [*DEMO, *where, f"hydra.run.dir={run}"],
-        [*SWEEP, *where, f"hydra.sweep.dir={sweep}"],
-    )
+    scenario = scenarios["beside MLflow"]
+    outputs, run = scenario.outputs, scenario.folder / "run"
+    checked, single, several = scenario.finished
 
     assert checked.status == single.status == several.status == 0, single.err + several.err
     assert f"ok      tracking  {outputs}/mlflow.db is made by the first run" in checked.out
@@ -177,30 +213,26 @@ def test_it_is_told_of_a_run_and_of_a_sweep_beside_mlflow(
     assert [f"{outputs}/notes.jsonl: {name}" for name in [*names, "sweep"]] == lines[-3:]
 
 
-def test_it_is_told_alone(program: CopiedProgram, tmp_path: Path) -> None:
-    outputs = tmp_path / "outputs"
-
-    single, several = program.run(
-        [*DEMO, *ALONE, f"outputs={outputs}", f"hydra.run.dir={tmp_path / 'run'}"],
-        [*SWEEP, *ALONE, f"outputs={outputs}", f"hydra.sweep.dir={tmp_path / 'sweep'}"],
-    )
+def test_it_is_told_alone(scenarios: dict[str, Scenario]) -> None:
+    scenario = scenarios["alone"]
+    outputs = scenario.outputs
+    single, several = scenario.finished
 
     assert single.status == several.status == 0, single.err + several.err
     assert [line["kind"] for line in told(outputs)] == ["run", "run", "run", "comparison"]
     assert not (outputs / "mlflow.db").exists()
     assert "mlflow" not in single.out + several.out
-    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    manifest = json.loads((scenario.folder / "run" / "manifest.json").read_text())
     assert manifest["config"]["resolved"]["tracking"]["also"] == {
         "notes": {"kind": "lines", "path": "notes.jsonl", "fault": None}
     }
 
 
 def test_its_failure_is_told_by_name_and_costs_neither_the_run_nor_mlflow(
-    program: CopiedProgram, tmp_path: Path
+    scenarios: dict[str, Scenario],
 ) -> None:
-    outputs, sweep = tmp_path / "outputs", tmp_path / "sweep"
-
-    (several,) = program.run([*SWEEP, *FAULTY, f"outputs={outputs}", f"hydra.sweep.dir={sweep}"])
+    scenario = scenarios["failing"]
+    (several,) = scenario.finished
 
     assert several.status == 0, several.err
     warnings = [line for line in several.out.splitlines() if line.startswith("warning")]
@@ -209,25 +241,20 @@ def test_its_failure_is_told_by_name_and_costs_neither_the_run_nor_mlflow(
     assert warnings[:2] == [expected] * 2
     assert warnings[2].startswith("warning: notes: not tracked: FileNotFoundError: ")
     assert len(warnings) == 3
-    assert all((path / "checksums.sha256").is_file() for path in sweep.glob("*-*"))
-    kept = in_mlflow(outputs)
+    assert all((path / "checksums.sha256").is_file() for path in scenario.folder.glob("sweep/*-*"))
+    kept = in_mlflow(scenario.outputs)
     assert sorted(tags["jev.kind"] for tags in kept) == ["comparison", "run", "run"]
     assert all("jev.evidence_sha256" in tags for tags in kept)
 
 
-def test_it_is_told_while_mlflow_cannot_be_reached(program: CopiedProgram, tmp_path: Path) -> None:
-    outputs, uri = tmp_path / "outputs", "http://127.0.0.1:9"
-
-    single, mistyped = program.run(
-        [*DEMO, *BESIDE, f"tracking.uri={uri}", f"outputs={outputs}",
-         f"hydra.run.dir={tmp_path / 'run'}"],
-        [*DEMO, "+tracking.also.notes={kind:lines,paht:x}"],
-    )  # fmt: skip
+def test_it_is_told_while_mlflow_cannot_be_reached(scenarios: dict[str, Scenario]) -> None:
+    scenario = scenarios["beside an MLflow that is away"]
+    single, mistyped = scenario.finished
 
     assert single.status == 0, single.err
-    assert f"warning: mlflow: not tracked: {uri}: cannot be reached" in single.out
-    assert f"log it later with: jevexp export {tmp_path / 'run'}" in single.out
-    assert [line["run"] for line in told(outputs)] == ["run"]
+    assert f"warning: mlflow: not tracked: {NOWHERE}: cannot be reached" in single.out
+    assert f"log it later with: jevexp export {scenario.folder / 'run'}" in single.out
+    assert [line["run"] for line in told(scenario.outputs)] == ["run"]
     assert mistyped.status == 2
     assert "tracking.also.notes.path: missing" in mistyped.err
 

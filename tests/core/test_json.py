@@ -90,6 +90,19 @@ def test_whole_numbers_beyond_all_floats_are_not_read(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("9" * 15 + "e9999", "9" * 15 + "e9999"),
+        ("9" * 16 + "e9999", "9" * 16 + "e999… (21 characters)"),
+        ("7" * 309, "7" * 20 + "… (309 characters)"),
+    ],
+)
+def test_of_a_long_number_its_beginning_is_shown(text: str, shown: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(shown)} is too large for a number$"):
+        loads(text)
+
+
+@pytest.mark.parametrize(
     ("text", "key"), [('{"a": 1, "a": 1}', "a"), ('[{"b": 0, "a\\n": 1, "a\\n": 2}]', "a\\n")]
 )
 def test_a_key_occurs_once_in_an_object(text: str, key: str) -> None:

@@ -65,3 +65,24 @@ def test_every_field_must_be_there() -> None:
 
 def test_the_written_line_is_plain_json() -> None:
     assert json.loads(dumps(FULL.line())) == FULL.line()
+
+
+@pytest.mark.parametrize(
+    ("field", "taken", "refused"),
+    [
+        ("ts", [0, 253402300799.5], [-1e-9, 253402300800]),
+        ("latency_s", [0, 1e15], [-1e-9, 1.1e15, None]),
+        ("cost_usd", [0, 1e15, None], [-1e-9, 1.1e15]),
+        ("reserved_usd", [0, 1e15], [-1e-9, 1.1e15]),
+        ("charged_usd", [0, 1e15], [-1e-9, 1.1e15]),
+        ("ordinal_ev", [0, 1e15, None], [-1e-9, 1.1e15]),
+        ("prepare_s", [0, 1e15, None], [-1e-9, 1.1e15]),
+        ("probs", [{"0": 0, "1": 1}, {}, None], [{"0": -1e-9}, {"0": 1.0000000000000002}]),
+    ],
+)
+def test_quantities_end_where_they_should(field: str, taken: list[Any], refused: list[Any]) -> None:
+    for value in taken:
+        assert getattr(Record.model_validate(FULL.line() | {field: value}), field) == value
+    for value in refused:
+        with pytest.raises(ValidationError, match=f"for Record\n{field}"):
+            Record.model_validate(FULL.line() | {field: value})

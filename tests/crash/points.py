@@ -18,6 +18,8 @@ from jevexp.ledger.file import FileLedger
 from jevexp.ledger.state import Row
 from jevexp.run import running
 from jevexp.store import RunDirectory
+from jevexp.store.directory import PENDING
+from jevexp.store.records import raw_name
 from jevexp.tracking.mlflow import MlflowTracker
 from jevexp.untrusted import writing
 
@@ -105,7 +107,7 @@ def inside_hold(count: Count) -> None:
 
     def torn(directory: RunDirectory, record: Any, raw: str) -> None:
         held = dumps({"record": record.line(), "raw": raw}).encode()
-        path = directory._held_file(record.task_id)
+        path = directory.path / PENDING / raw_name(record.task_id)
         path.write_bytes(held[: len(held) // 2] if count.is_last() else held)
         if count._left == 0:
             die()

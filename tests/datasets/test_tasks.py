@@ -1,6 +1,7 @@
 """Reading task files: every rule has a message that names file, line, task and field."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -445,3 +446,16 @@ def test_options_keep_the_order_of_the_file() -> None:
         if isinstance(task.question.criteria, dict):
             places = [line.find(f'"{label}":'.encode()) for label in task.question.criteria]
             assert places == sorted(places)
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"),
+    [(56, '["' + "x" * 56 + '"]'), (57, '["' + "x" * 57 + "…")],
+)
+def test_of_a_long_value_the_first_sixty_characters_are_shown(
+    tmp_path: Path, count: int, shown: str
+) -> None:
+    path = tmp_path / "tasks.jsonl"
+    path.write_text(json.dumps({"id": ["x" * count]}) + "\n")
+    with pytest.raises(InputError, match=re.escape(f"found {shown}") + "$"):
+        load_tasks(path)

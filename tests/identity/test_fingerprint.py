@@ -187,3 +187,13 @@ def test_the_route_and_its_isolation_are_measured(weights: Path) -> None:
         for readout in (each, each | {"isolation": "none"}, {"version": "1", "bias": 12.0})
     }
     assert len(values) == 3
+
+
+def test_without_a_file_an_alias_is_held_against_the_claim() -> None:
+    claims: dict[str, Any] = {"alias": "m-q4_0", "quantization": {"ftype": "Q8_0"}}
+    report = reconcile(model(**claims), observe({}))
+    (finding,) = [found for found in report.findings if found.code == "alias_quantization"]
+    assert (finding.level, finding.message) == (
+        "explained",
+        "'m-q4_0' says Q4_0, Q8_0 is declared, as declared",
+    )

@@ -111,6 +111,21 @@ def test_every_row_is_forced_to_disk(
     assert sizes == [ends[0], sum(ends[:2]), sum(ends)]
 
 
+@pytest.mark.parametrize("kept", [50, None])
+def test_a_mended_last_line_is_forced_to_disk(
+    path: Path, kept: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = pinned(CAP)
+    path.write_text(whole + json.dumps(RESERVE)[:kept])
+    sizes: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda file: sizes.append(os.fstat(file).st_size))
+    with FileLedger(path, 0.05) as ledger:
+        assert ledger.charged_usd == (0.0 if kept else 0.04)
+    size = path.stat().st_size
+    assert size == (len(whole) if kept else len(pinned(CAP, RESERVE)))
+    assert size in sizes
+
+
 # Amounts
 
 

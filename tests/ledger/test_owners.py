@@ -110,3 +110,24 @@ def test_a_ledger_of_one_run_does_not_look_at_processes(
     monkeypatch.setattr(LedgerOwner, "here", looked)
     with FileLedger(tmp_path / "ledger.jsonl", 1.0) as ledger:
         assert owner_id(ledger.reserve(0.25, {})) == owner_id(ledger.reserve(0.25, {}))
+
+
+@pytest.mark.parametrize(
+    ("error", "alive"),
+    [
+        (psutil.AccessDenied(1), True),
+        (OSError(), True),
+        (RuntimeError(), True),
+        (psutil.ZombieProcess(1), False),
+    ],
+)
+def test_a_process_that_cannot_be_looked_at_is_alive_unless_it_ended(
+    error: Exception, alive: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = this_process()
+
+    def refuse(_pid: int) -> None:
+        raise error
+
+    monkeypatch.setattr(psutil, "Process", refuse)
+    assert here.alive is alive

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections import defaultdict
@@ -79,6 +80,9 @@ def make_map(scratch: Scratch, cache: Path, tests: Sequence[str], workers: int) 
             env=scratch.environment() | {PLACE: str(folder)},
             check=False,
         )
+        if done.returncode > 1:
+            shutil.rmtree(folder)
+            sys.exit("--tests: pytest could not run them; see above")
         if done.returncode:
             print("some tests fail without any fault; they are left out", flush=True)
         # The paths in it are those of the copy.

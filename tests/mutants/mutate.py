@@ -30,7 +30,7 @@ CALCULATED: dict[type[ast.operator], type[ast.operator]] = {
 EXTREMES = {"min": "max", "max": "min", "any": "all", "all": "any"}
 # Messages and logs may say what they like; what zip checks is checked nowhere else.
 _UNCHANGED = (ast.JoinedStr, ast.Raise, ast.Assert, ast.Import, ast.ImportFrom)
-_UNCHANGED_KEYWORDS = {"strict", "exist_ok", "missing_ok", "parents"}
+_UNCHANGED_KEYWORDS = {"strict", "exist_ok", "missing_ok", "parents", "usedforsecurity"}
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class _Module:
         self._seen = {text}
 
     def visit(self, node: ast.AST, function: str) -> None:
-        if isinstance(node, _UNCHANGED) or _is_log(node):
+        if isinstance(node, _UNCHANGED) or _is_log(node) or _is_all(node):
             return
         if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
             function = f"{function}.{node.name}" if function else node.name
@@ -273,3 +273,8 @@ def _is_log(node: ast.AST) -> bool:
         and isinstance(node.value.func.value, ast.Name)
         and node.value.func.value.id == "log"
     )
+
+
+def _is_all(node: ast.AST) -> bool:
+    """`__all__`, which only type checks read."""
+    return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"

@@ -32,7 +32,7 @@ class CopiedProgram:
         self.package = shutil.copytree(
             Path(jevexp.__file__).parent,
             folder / "src" / "jevexp",
-            ignore=shutil.ignore_patterns("__pycache__", "conf"),
+            ignore=shutil.ignore_patterns("conf"),
         )
         self.conf = shutil.copytree(conf_dir(), folder / "conf")
 

@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from jevexp.backends.protocol import Backend, Estimates, Prepares
@@ -249,7 +249,7 @@ class TaskSteps:
             raw_sha256=hashlib.sha256(raw.encode()).hexdigest(),
             runtime=representable(decision.runtime),
             prepare_s=answered.prepare_s,
-            **asdict(score(task, decision)),
+            **vars(score(task, decision)),
         )
         self._run.files.hold(record, raw)
         self._run.files.write_raw(task.id, raw)

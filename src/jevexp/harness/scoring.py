@@ -14,7 +14,7 @@ STRICT_TOLERANCE = 1e-3
 RESCALE_TOLERANCE = 2e-2
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Score:
     """What a decision comes to; the fields are those of the record."""
 

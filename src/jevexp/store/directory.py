@@ -37,7 +37,6 @@ from jevexp.untrusted.writing import (
     sync_directory,
     write_all,
     write_durably,
-    write_new,
 )
 
 RESULTS = "results.jsonl"
@@ -64,6 +63,7 @@ class RunDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._folder: Folder | None = None
+        self._below: dict[str, Folder] = {}
         self._results: FileIO | None = None
         self._early: FileIO | None = None
         self._adopted = AdoptedRecords((), {})
@@ -127,10 +127,14 @@ class RunDirectory:
         It is not forced to disk: it outlives a process that is killed, which is what it is for, and
         not a machine that loses its power.
         """
-        path = self._held_file(record.task_id)
-        # A task that is asked again has another answer.
-        remove(path, missing_ok=True)
-        with create(path) as file:
+        pending, name = self._open_below(PENDING), raw_name(record.task_id)
+        try:
+            file = pending.create(name)
+        except FileExistsError:
+            # A task that is asked again has another answer.
+            pending.remove(name)
+            file = pending.create(name)
+        with file:
             write_all(file, dumps({"record": record.line(), "raw": raw}).encode())
 
     def held(self) -> Iterator[Held]:
@@ -154,8 +158,10 @@ class RunDirectory:
         Raises FileExistsError: this task has raw evidence already.
         """
         data = text.encode()
-        write_new(self.raw_file(task_id), data)
-        sync_directory(self.raw)
+        raw = self._open_below(RAW)
+        with raw.create(raw_name(task_id)) as file:
+            write_durably(file, data)
+        raw.sync()
         return hashlib.sha256(data).hexdigest()
 
     def append(self, record: Record) -> None:
@@ -182,7 +188,7 @@ class RunDirectory:
             return
         for answer in adoption.answers:
             # A copy: through a hard link, a change in one run would be one in the other.
-            with create(self.raw_file(answer.record.task_id)) as file:
+            with self._open_below(RAW).create(raw_name(answer.record.task_id)) as file:
                 write_all(file, answer.raw_bytes())
         # One wait for all copies, instead of one for each.
         os.sync()
@@ -265,6 +271,8 @@ class RunDirectory:
         if self._folder is not None:
             self._folder.close()
             self._folder = None
+        while self._below:
+            self._below.popitem()[1].close()
 
     def seal(self) -> None:
         """Write the checksums of every file, in the format of `sha256sum -c`. Comes last.
@@ -291,12 +299,16 @@ class RunDirectory:
             self._early.close()
             self._early = None
 
-    def _held_file(self, task_id: str) -> Path:
-        return self.path / PENDING / raw_name(task_id)
+    def _open_below(self, name: str) -> Folder:
+        # Kept open: every answer is written into it.
+        if name not in self._below:
+            self._below[name] = Folder.open(self.path / name)
+        return self._below[name]
 
     def _forget_held(self, records: Sequence[Record]) -> None:
         for record in records:
-            remove(self._held_file(record.task_id), missing_ok=True)
+            with suppress(FileNotFoundError):
+                self._open_below(PENDING).remove(raw_name(record.task_id))
 
     def _write_json(self, name: str, value: dict[str, Any]) -> None:
         self._replace(name, dumps(value, indent=2).encode() + b"\n")
