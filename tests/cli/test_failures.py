@@ -162,6 +162,15 @@ def test_going_on_is_advised_where_it_can_work(
     assert (OFF in run(workplace, server).out) is advised
 
 
+@pytest.mark.parametrize("end", ["", "/", "/v1", "/v1/systemone"])
+def test_an_address_with_a_part_of_the_path(
+    workplace: Path, server: ScriptedLlama, end: str
+) -> None:
+    server.answers[ENDPOINT] = Answer({"detail": "Not Found"}, status=404)
+    done = run(workplace, server, f"backend.base_url={server.url}{end}")
+    assert told(done)[1].startswith(f"its API is not at {server.url}{ENDPOINT}: ")
+
+
 def after(n_good: int, then: Any) -> Any:
     """Good answers, and then something else."""
     asked = count()

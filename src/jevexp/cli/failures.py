@@ -13,13 +13,12 @@ from jevexp.core.record import Record
 from jevexp.errors import InputError
 from jevexp.harness.scoring import RESCALE_TOLERANCE
 from jevexp.harness.stops import StopReason
+from jevexp.settings.backends import DecisionService
 from jevexp.store import Manifest, RunDirectory
 from jevexp.untrusted.files import read_document
 
 _MOST_KINDS = 3
 _SUM = "probs sum to "
-# The services of these backends are understood with `/v1` at the end of their address too.
-_TAKE_V1 = frozenset({"systemone", "decisions"})
 _ENDED_BY_THE_LEDGER = frozenset(
     {StopReason.CAP_REACHED, StopReason.LEDGER_UNAVAILABLE, StopReason.OVERCHARGED}
 )
@@ -119,12 +118,14 @@ def _records(directory: RunDirectory) -> Iterator[Record]:
 
 
 def service_of(backend: Mapping[str, Any]) -> Service:
-    """Where a backend asks, by its settings."""
-    at = "backend.server" if backend["kind"] == "llama_cpp" else "backend"
-    place = backend["server"] if at == "backend.server" else backend
+    """Where a backend asks, by its settings, of which a manifest may hold only some."""
+    kind = backend.get("kind")
+    at = "backend.server" if kind == "llama_cpp" else "backend"
+    place = (backend.get("server") or {}) if kind == "llama_cpp" else backend
     url = place.get("base_url")
-    if url and backend["kind"] in _TAKE_V1:
-        url = url.rstrip("/").removesuffix("/v1")
+    path = backend.get("path", "/v1/systemone" if kind == "systemone" else None)
+    if path is not None:
+        url = DecisionService.model_construct(**{"base_url": None, **backend, "path": path}).address
     return Service(url, at, place.get("key_env"))
 
 
