@@ -148,6 +148,7 @@ GUARDED = {
         "backend=openai_logprobs",
         "backend.key_env=KEY",
     ),
+    ("DecisionsBackend", "backend.base_url"): ("backend=decisions", "backend.key_env=KEY"),
     ("JudgevetBackend", "backend.base_url"): ("backend=judgevet", "backend.key_env=KEY"),
     ("Caps", "caps.ledger_url"): ("caps.ledger_password_env=KEY",),
 }
