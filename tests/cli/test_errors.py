@@ -23,10 +23,10 @@ def tasks(workplace: Path) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["backend=nope"], "backend=nope: no such option; choose one of: fake, "),
+        (["backend=nope"], "backend=nope: no such option; choose one of: cloudflare, "),
         (
             ["backend=llama_cp"],
-            "backend=llama_cp: no such option; did you mean llama_cpp? choose one of: fake, ",
+            "backend=llama_cp: no such option; did you mean llama_cpp? choose one of: cloudflare, ",
         ),
         (
             ["dataset=local"],

@@ -46,6 +46,7 @@ def test_a_complete_run_exits_0_and_leaves_the_benchmarks_artifacts(workplace: P
         "attempted": 48,
         "answered": 48,
         "valid": 48,
+        "truncated": 0,
     }
     assert "complete: 48 of 48 tasks answered and valid" in done.out
     assert f"run: {run.relative_to(workplace)}" in done.out
@@ -72,7 +73,8 @@ def test_a_reached_cap_exits_1_and_the_manifest_says_why(workplace: Path) -> Non
     manifest = manifest_of(only_run(workplace / "outputs"))
     assert manifest["stop_reason"] == "cap_reached"
     assert manifest["status"] == "incomplete"
-    assert manifest["counts"] == {"requested": 48, "attempted": 2, "answered": 2, "valid": 2}
+    counts = {"requested": 48, "attempted": 2, "answered": 2, "valid": 2, "truncated": 0}
+    assert manifest["counts"] == counts
     assert "incomplete: 2 of 48 tasks answered and valid, 2 attempted; stopped: cap reached" in (
         done.out
     )
@@ -229,14 +231,19 @@ def test_the_shell_completes_groups_and_fields(workplace: Path) -> None:
         )
         return done.out.strip()
 
-    assert completed("jevexp backend=ll") == "backend=llama_cpp"
+    assert completed("jevexp backend=fa") == "backend=fake"
     assert completed("jevexp caps.li") == "caps.limit="
 
 
 def test_help_names_verbs_groups_and_exit_statuses(workplace: Path) -> None:
     out = jevexp("--help", cwd=workplace).out
 
-    for words in ("data pull", "export RUN", "backend: fake, ", "Exit status: 0"):
+    for words in (
+        "data pull",
+        "export RUN",
+        "backend: cloudflare, decisions, fake, ",
+        "Exit status: 0",
+    ):
         assert words in out
     for verb in verb_files():
         assert f"\n  {verb} " in out or f"\n  {verb}\n" in out
