@@ -83,8 +83,8 @@ def test_a_run_sends_one_request_a_task(command: list[str], workplace: Path) -> 
     finally:
         server.stop()
     assert done.status == 0, done.out + done.err
+    # Nobody knows what `/health` costs at a service that the run did not start.
     assert Counter(proxy.passed) == {
-        ("/health", None): 1,
         ("/v1/models", None): 1,
         ("/v1/systemone", "jev-latest"): 48,
     }

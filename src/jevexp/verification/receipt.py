@@ -61,7 +61,8 @@ def make_receipt(root: Path) -> dict[str, Any]:
         "identity": manifest.identity.status.value if manifest.identity else None,
         "model": manifest.model.requested,
         "backend": manifest.backend.name,
-        "counts": manifest.counts.model_dump(mode="json"),
+        # Receipts of earlier versions stay those of their runs.
+        "counts": manifest.counts.model_dump(mode="json", exclude={"truncated"}),
         "numbers": {name: summary and summary.number(name) for name in _NUMBERS},
         "charged_usd": manifest.ledger.charged_by_run_usd,
         "versions": {
