@@ -81,7 +81,7 @@ def test_a_false_claim_is_refused_before_the_first_request(
     assert done.status == 2
     assert done.err.startswith(line)
     assert "contradicted" in done.out
-    assert proxy.paths() == {"/health", "/v1/models", "/props"}
+    assert proxy.paths() == {"/v1/models", "/props"}
     assert list(workplace.iterdir()) == []
 
 
@@ -237,8 +237,8 @@ def test_a_router_serves_many_models_by_name(tiny_gguf: Path, workplace: Path) -
         hashlib.sha256(path.read_bytes()).hexdigest() for path in (tiny_gguf, other_gguf)
     ]
     assert len({one["fingerprint"]["value"] for one in found}) == 2
-    assert {model for path, model in router.passed if path != "/health"} == {"one", "two", None}
-    assert {path for path, model in router.passed if model is None} == {"/health", "/v1/models"}
+    assert {model for _, model in router.passed} == {"one", "two", None}
+    assert {path for path, model in router.passed if model is None} == {"/props", "/v1/models"}
     assert unknown.status == 2
     assert "serves no 'three'; choose one of: one, two" in unknown.err
 

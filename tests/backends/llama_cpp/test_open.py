@@ -56,26 +56,35 @@ def test_what_does_not_list_a_model_is_refused(
 
 
 def test_a_server_that_hangs_is_refused(server: ScriptedLlama, tmp_path: Path) -> None:
-    server.answers["/health"] = Answer(hang=True)
+    server.answers["/props"] = Answer(hang=True)
     settings = backend_settings(base_url=server.url, request_timeout_s=0.2)
     with pytest.raises(InputError, match="does not answer in time"):
         LlamaCpp(settings, model_identity()).open(tmp_path)
 
 
-def test_a_gateway_without_health_is_fine(server: ScriptedLlama, tmp_path: Path) -> None:
-    server.answers["/health"] = Answer({}, status=404)
+@pytest.mark.parametrize("status", [400, 404, 405, 500])
+def test_a_gateway_without_properties_is_fine(
+    server: ScriptedLlama, tmp_path: Path, status: int
+) -> None:
+    server.answers["/props"] = Answer({}, status=status)
     open_with(tmp_path, base_url=server.url).close()
+
+
+def test_health_is_not_asked_for(server: ScriptedLlama, tmp_path: Path) -> None:
+    open_with(tmp_path, base_url=server.url).close()
+    assert "/health" not in server.paths()
 
 
 def test_a_loading_server_is_waited_for(server: ScriptedLlama, tmp_path: Path) -> None:
     loading = [Answer({"error": {"message": "Loading model"}}, status=503)] * 2
-    server.answers["/health"] = lambda _: loading.pop() if loading else Answer({"status": "ok"})
+    server.answers["/props"] = lambda _: loading.pop() if loading else Answer({})
     open_with(tmp_path, base_url=server.url).close()
-    assert server.paths().count("/health") == 3
+    # Once more for what they say.
+    assert server.paths().count("/props") == 4
 
 
 def test_a_server_that_never_loads_is_refused(server: ScriptedLlama, tmp_path: Path) -> None:
-    server.answers["/health"] = Answer({}, status=503)
+    server.answers["/props"] = Answer({}, status=503)
     message = refusal(tmp_path, base_url=server.url, start_timeout_s=0.3)
     assert message.startswith("backend.server.start_timeout_s: ")
 
