@@ -81,8 +81,8 @@ def observed_at(transport: Transport, models: Mapping[str, Any], alias: str) -> 
     named = [entry for entry in listed if len(listed) == 1 or entry["id"] == alias]
     if not named:
         return {}
-    said = facts(transport, named[0], {"model": alias} if len(listed) > 1 else {})
-    return said | {"served_by": "llama.cpp"} if said["total_slots"] else {}
+    server_facts = facts(transport, named[0], {"model": alias} if len(listed) > 1 else {})
+    return server_facts | {"served_by": "llama.cpp"} if server_facts["total_slots"] else {}
 
 
 def _object(value: Any) -> Mapping[str, Any]:

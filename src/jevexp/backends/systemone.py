@@ -258,14 +258,14 @@ def read_runtime(answer: Mapping[str, Any], reply: Reply) -> dict[str, Any] | No
     dropped = _amount(usage.get("state_tokens_dropped"))
     cut = usage.get("truncated") is True or bool(dropped)
     request_ids = [answer.get("id"), *map(reply.headers.get, REQUEST_ID_HEADERS)]
-    said = {
+    runtime = {
         "off_option_mass": _off_option_mass(answer),
         "truncated": True if cut else None,
         "dropped_tokens": dropped if cut else None,
         "request_id": next(filter(None, map(name_or_none, request_ids)), None),
         "provider": name_or_none(answer.get("provider")),
     }
-    return {name: value for name, value in said.items() if value is not None} or None
+    return {name: value for name, value in runtime.items() if value is not None} or None
 
 
 def _off_option_mass(answer: Mapping[str, Any]) -> float | None:

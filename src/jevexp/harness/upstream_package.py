@@ -98,10 +98,10 @@ def _installed() -> Location:
 def _commit(distribution: importlib.metadata.Distribution) -> str:
     """The commit that a package was installed from, by its PEP 610 record."""
     # Never by its version: those of the pin disagree, and another project uses the name.
-    found = f"found {NAME} {distribution.version} from"
+    package = f"found {NAME} {distribution.version} from"
     text = distribution.read_text("direct_url.json")
     if text is None:
-        raise _not_pinned(f"{found} a package index, where another project has that name")
+        raise _not_pinned(f"{package} a package index, where another project has that name")
     try:
         origin = loads(text)
     except ValueError:
@@ -111,7 +111,8 @@ def _commit(distribution: importlib.metadata.Distribution) -> str:
         return commit
     kind = "a folder" if _field(origin, "dir_info") is not None else "an unknown origin"
     raise _not_pinned(
-        f"{found} {kind}, without a commit; a git checkout at the pin can be named by harness.path"
+        f"{package} {kind}, without a commit; "
+        "a git checkout at the pin can be named by harness.path"
     )
 
 
@@ -119,10 +120,10 @@ def _field(value: Any, name: str) -> Any:
     return value.get(name) if isinstance(value, dict) else None
 
 
-def _not_pinned(found: str) -> InputError:
+def _not_pinned(package: str) -> InputError:
     return InputError(
         f"harness.name: upstream needs the benchmark's package at commit {PINNED_COMMIT}: "
-        f"{found}; {INSTALL}"
+        f"{package}; {INSTALL}"
     )
 
 

@@ -114,11 +114,11 @@ def _observed(settings: JudgevetBackend, alias: str, key: str | None) -> dict[st
     """What the llama.cpp server behind a session says of its model; nothing where it is none."""
     url, timeout = settings.base_url or "", settings.timeout_s
     with closing(Transport(url, key, timeout, timeout)) as transport, suppress(Failure):
-        said = observed_at(transport, transport.get("/v1/models").body, alias)
-        if "decisions" in (said.get("output_modalities") or ()):
+        server_facts = observed_at(transport, transport.get("/v1/models").body, alias)
+        if "decisions" in (server_facts.get("output_modalities") or ()):
             warning = "a decision model, asked by typevet: another prompt, and no temperatures"
-            said["warnings"] = [warning]
-        return said
+            server_facts["warnings"] = [warning]
+        return server_facts
     return {}
 
 
