@@ -1,16 +1,19 @@
 """What a person sees in MLflow, in a real browser, through the links that a sweep prints."""
 
 import re
+import signal
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from jevexp.tracking.mlflow.environment import user_interface
-from jevexp.tracking.mlflow.location import StoreLocation
 from tests.support.browser import browser, opened
-from tests.support.cli import jevexp
+from tests.support.cli import jevexp, start
+from tests.support.mlflow_server import answers, wait_for
 from tests.support.ports import free_port
 
 __all__ = ["browser"]
@@ -24,10 +27,18 @@ PATIENCE_MS = 120_000
 USUAL = "http://127.0.0.1:5000"
 
 
+@dataclass(frozen=True)
+class Interface:
+    """A running `jevexp ui`: its process, its address, and the lines that it has printed."""
+
+    process: "subprocess.Popen[str]"
+    address: str
+    lines: list[str]
+
+
 @pytest.fixture(scope="module")
-def links(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator[dict[str, str]]:
-    """The links of a sweep of two runs, by label, while they lead to a running interface."""
-    expect.set_options(timeout=PATIENCE_MS)
+def sweep(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    """The folder in which a sweep of two runs was made, and the links that it printed, by label."""
     workplace = tmp_path_factory.mktemp("pages")
     done = jevexp(
         "-m",
@@ -38,10 +49,35 @@ def links(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterato
         cwd=workplace,
     )
     assert done.status == 0, done.out + done.err
-    printed = dict(re.findall(rf"^(\w[\w ]*?)\s+({USUAL}\S+)$", done.out, re.MULTILINE))
-    with user_interface(StoreLocation.of(None, workplace / "outputs"), free_port()) as child:
-        child.wait_until_up()
-        yield {name: link.replace(USUAL, child.address) for name, link in printed.items()}
+    return workplace, dict(re.findall(rf"^(\w[\w ]*?)\s+({USUAL}\S+)$", done.out, re.MULTILINE))
+
+
+@pytest.fixture(scope="module")
+def interface(sweep: tuple[Path, dict[str, str]]) -> Iterator[Interface]:
+    """MLflow's user interface on the sweep."""
+    port = free_port()
+    process = start("ui", "--port", str(port), cwd=sweep[0])
+    assert process.stdout is not None
+    lines = []
+    for line in process.stdout:
+        lines.append(line.strip())
+        if line.startswith("Ctrl-C"):
+            break
+    try:
+        yield Interface(process, f"http://127.0.0.1:{port}", lines)
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def links(
+    sweep: tuple[Path, dict[str, str]], interface: Interface, browser: Browser
+) -> Iterator[dict[str, str]]:
+    """The links of the sweep, by label, while they lead to the running interface."""
+    expect.set_options(timeout=PATIENCE_MS)
+    yield {name: link.replace(USUAL, interface.address) for name, link in sweep[1].items()}
     expect.set_options(timeout=5000)
 
 
@@ -153,3 +189,16 @@ def test_the_traces_of_two_runs_stand_side_by_side(browser: Browser, links: dict
         expect(body).to_contain_text('"task_id": "demo-routing-4-b"')
         for name in ("expected", "correct", "outcome", "p_expected"):
             expect(page.get_by_text(name, exact=True).first).to_be_visible()
+
+
+# Comes last: the others need the interface.
+def test_the_interface_shows_its_links_and_ends_with_ctrl_c(interface: Interface) -> None:
+    base = interface.address
+    compare = f"compare   {base}/#/compare-runs?"
+    assert any(line.startswith(compare) for line in interface.lines), interface.lines
+    wait_for(lambda: answers(base))
+    interface.process.send_signal(signal.SIGINT)
+    rest, _ = interface.process.communicate(timeout=120)
+    assert interface.process.returncode == 0
+    assert rest.strip() == "ended"
+    wait_for(lambda: not answers(base))
