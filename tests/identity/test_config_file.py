@@ -78,6 +78,7 @@ def test_everything_a_managed_server_does_is_declared(tmp_path: Path) -> None:
     model = composed(model_config(seen, "mine"), tmp_path)
     assert (model.cache_type_k, model.cache_type_v) == ("q8_0", "q4_0")
     assert model.files["projector"].bytes == len(b"projector")
+    assert model.files["projector"].path == str(projector)
     report = reconcile(model, seen)
     assert report.verdict is ClaimStatus.CONFIRMED
     assert report.fields["files.projector.sha256"].status is ClaimStatus.CONFIRMED

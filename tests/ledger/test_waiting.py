@@ -1,5 +1,6 @@
 """A change of the database is tried again until it is known to be there, and no longer."""
 
+import inspect
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -29,6 +30,10 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     monkeypatch.setattr(time, "monotonic", lambda: sum(made))
     monkeypatch.setattr(time, "sleep", made.append)
     return made
+
+
+def test_a_database_is_waited_for_a_minute_unless_somebody_says_otherwise() -> None:
+    assert inspect.signature(DatabaseLedger).parameters["timeout_s"].default == 60.0
 
 
 def fail(ledger: DatabaseLedger, patch: pytest.MonkeyPatch, reason: str) -> Callable[[], None]:

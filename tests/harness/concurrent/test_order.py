@@ -38,6 +38,17 @@ def test_as_many_requests_are_under_way_as_was_asked_for_and_never_more(
     assert provider.most == concurrency
 
 
+def test_a_request_that_never_ends_does_not_keep_the_process(bench: Bench) -> None:
+    def step(number: int) -> Decision:
+        del number
+        # The process waits for no such thread at its end.
+        assert threading.current_thread().daemon
+        return YES
+
+    bench.run(Provider(step), many(4), 2)
+    assert [record.ok for record in bench.directory.records()] == [True] * 4
+
+
 def test_answers_in_reverse_become_records_in_order(bench: Bench) -> None:
     gates = Gates(5)
     gates.open(4)
