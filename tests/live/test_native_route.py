@@ -192,15 +192,22 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
 EQUALS = [noul(), PAIR[1], PAIR[0], choice(12), score(10)]
 
 
-def test_with_our_prompt_it_answers_what_the_token_readout_reads(
-    copy: Callable[..., Path], tmp_path: Path
-) -> None:
-    gguf = copy()
-    with closing(native(gguf)) as backend:
-        natively = asked(backend.open(tmp_path), EQUALS)
-    with closing(native(gguf, route="tokens")) as backend:
-        by_token = asked(backend.open(tmp_path), EQUALS)
+@pytest.fixture(scope="module")
+def by_token(
+    copy: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
+) -> Sequence[Decision]:
+    """What the token readout reads; it knows of no temperature."""
+    with closing(native(copy(), route="tokens")) as backend:
+        decisions = asked(backend.open(tmp_path_factory.mktemp("tokens")), EQUALS)
         assert "route=tokens" in backend.describe()["warnings"][0]
+    return decisions
+
+
+def test_with_our_prompt_it_answers_what_the_token_readout_reads(
+    copy: Callable[..., Path], by_token: Sequence[Decision], tmp_path: Path
+) -> None:
+    with closing(native(copy())) as backend:
+        natively = asked(backend.open(tmp_path), EQUALS)
 
     for said, read in zip(natively, by_token, strict=True):
         assert said.ok
@@ -208,12 +215,11 @@ def test_with_our_prompt_it_answers_what_the_token_readout_reads(
         assert said.usage["input_tokens"] == read.usage["input_tokens"]
 
 
-def test_its_temperatures_are_those_of_the_file(copy: Callable[..., Path], tmp_path: Path) -> None:
-    gguf = copy(temperatures=TEMPERATURES)
-    with closing(native(gguf)) as backend:
+def test_its_temperatures_are_those_of_the_file(
+    copy: Callable[..., Path], by_token: Sequence[Decision], tmp_path: Path
+) -> None:
+    with closing(native(copy(temperatures=TEMPERATURES))) as backend:
         natively = asked(backend.open(tmp_path), EQUALS)
-    with closing(native(gguf, route="tokens")) as backend:
-        by_token = asked(backend.open(tmp_path), EQUALS)
 
     for request, said, read in zip(EQUALS, natively, by_token, strict=True):
         assert said.ok
